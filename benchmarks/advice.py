@@ -25,7 +25,7 @@ from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.prove import prove
 from queryprof.proof.schema import schema_of
-from queryprof.proof.search import Search, names
+from queryprof.proof.search import ChangeSearch, names
 from queryprof.proof.workload import queries_of
 
 ROOT = Path(__file__).parent.parent
@@ -93,7 +93,7 @@ def weighted_ms(report: Report, database: str, changes: list[str]) -> tuple[floa
         judge.take(BEFORE, AFTER)
         schema = schema_of(judge)
         accesses = Accesses(schema)
-        search = Search(judge, schema, queries_of(report, judge, schema, accesses))
+        search = ChangeSearch(judge, schema, queries_of(report, judge, schema, accesses))
         accesses.close()
         search.measure_all()
         made = []

@@ -19,7 +19,7 @@ from queryprof.errors import QueryprofError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.cli.recording import Parts
-    from queryprof.recorder.attaching import Attachment
+    from queryprof.recorder.attaching import AttachedProcess
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -80,7 +80,7 @@ def workers(pid: int) -> set[int]:
 @contextmanager
 def attached(
     pids: Sequence[int], parts: Parts, stop: int | None = None
-) -> Iterator[list[Attachment]]:
+) -> Iterator[list[AttachedProcess]]:
     """Attach to processes while the block runs: to all or none.
 
     Args:
@@ -96,7 +96,7 @@ def attached(
     runner = parts.runner().variable
     each = list(dict.fromkeys(pids))
     guardian = Guardian(each, runner)
-    attachments: list[Attachment] = []
+    attachments: list[AttachedProcess] = []
     left: list[str] = []
     try:
         attachments.extend(attach(pid, runner, stop) for pid in each)
@@ -143,7 +143,7 @@ def discard_signals(stop: int | None) -> None:
             pass
 
 
-def wait(attachments: Sequence[Attachment], ended: int, for_s: float | None) -> None:
+def wait(attachments: Sequence[AttachedProcess], ended: int, for_s: float | None) -> None:
     """Wait for a signal, the end of the time, or the end of all processes."""
     deadline_s = None if for_s is None else time.monotonic() + for_s
     left = {one.fileno() for one in attachments}

@@ -12,7 +12,7 @@ from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
-    from queryprof.comparing.comparison_result import Change, Comparison, StatementChange
+    from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange
     from queryprof.report.places import Places
 
 EXIT_REGRESSION = 1
@@ -65,13 +65,13 @@ def print_verdict(
     form: str,
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
-    from queryprof.cli.reading import LeftOut
+    from queryprof.cli.reading import SkippedInputs
     from queryprof.collect.reader import read_profile
     from queryprof.comparing.comparison import compare, measured_nothing, regressions
     from queryprof.report.places import Places
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]
-    left_out = LeftOut()
+    left_out = SkippedInputs()
     for profile in (one for side in sides for one in side):
         for reason in profile.left_out:
             left_out.add(reason)
@@ -90,7 +90,7 @@ def print_verdict(
 def _print(
     form: str,
     comparison: Comparison,
-    failed: Sequence[StatementChange | Change],
+    failed: Sequence[StatementChange | MetricChange],
     places: Places,
 ) -> None:
     if form == "json":

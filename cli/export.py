@@ -59,13 +59,13 @@ def _signature_of(form: str) -> bytes:
 
 def export_bytes(file: str, form: str, stacks: bool) -> bytes:
     """Return a trace in a viewer's format. Raises TraceError."""
-    from queryprof.cli.reading import LeftOut, read_whole
+    from queryprof.cli.reading import SkippedInputs, read_whole
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
     from queryprof.report.export.weights import limit_nodes, weights_of
 
     profile = read_whole(file)
-    left_out = LeftOut()
+    left_out = SkippedInputs()
     for reason in profile.left_out:
         left_out.add(reason)
     nodes = PSTATS_NODES if form == "pstats" else None

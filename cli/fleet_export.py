@@ -10,7 +10,7 @@ import click
 from queryprof.cli.otlp import export_otlp, otlp_options
 
 if TYPE_CHECKING:
-    from queryprof.cli.reading import LeftOut
+    from queryprof.cli.reading import SkippedInputs
     from queryprof.fleet.location import Location
 
 
@@ -48,7 +48,7 @@ def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) 
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import LeftOut
+    from queryprof.cli.reading import SkippedInputs
     from queryprof.collect.given_traces import traces_of
 
     with fleet_extra():
@@ -56,7 +56,7 @@ def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) 
         from queryprof.fleet.parquet_files import refuse_other_schema
     refuse_other_schema(directory)
     location = Directory(directory)
-    left_out = LeftOut()
+    left_out = SkippedInputs()
     traces: list[str] = []
     for one in files:
         with left_out:
@@ -71,7 +71,9 @@ def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) 
     return 1 if left_out else 0
 
 
-def _export_trace(path: str, is_anonymous: bool, location: Location, left_out: LeftOut) -> int:
+def _export_trace(
+    path: str, is_anonymous: bool, location: Location, left_out: SkippedInputs
+) -> int:
     """Write a trace, or each of its windows, and return the number of files. Raises TraceError."""
     from queryprof.cli.output import print_message
     from queryprof.collect.reader import read_windows

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryprof.fleet.store import Store
 
 
-class Notes:
+class ReadingNotes:
     """Messages about what was read.
 
     Attributes:
@@ -64,7 +64,7 @@ class Notes:
 
 
 @contextmanager
-def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine, Notes]]:
+def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine, ReadingNotes]]:
     """Open the files of all places. Yields the engine and the messages about the files."""
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.collect.given_traces import traces_of
@@ -73,7 +73,7 @@ def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine
         from queryprof.fleet.duck import Engine
         from queryprof.fleet.location import is_url
         from queryprof.fleet.store import directory_place, read_store
-    notes = Notes()
+    notes = ReadingNotes()
     stores = [place for place in places if is_url(place)]
     directories = [place for place in places if place not in stores and os.path.isdir(place)]
     others = [place for place in places if place not in (*stores, *directories)]
@@ -93,7 +93,7 @@ def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine
             engine.close()
 
 
-def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
+def _export(traces: Sequence[str], folder: str, notes: ReadingNotes) -> None:
     """Write traces as a fleet's files."""
     from queryprof.collect.reader import read_windows
     from queryprof.fleet import parquet_files

@@ -47,11 +47,11 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool) -> Non
         raise QueryprofError(f"mcp: --record: nothing is recorded here: {reason}")
     with extra("mcp"):
         from queryprof.agent.answers import Answers
-        from queryprof.agent.recording import Commands
+        from queryprof.agent.recording import AllowedCommands
         from queryprof.agent.server import server
 
     answers = Answers(directory)
-    recorded = Commands(commands, answers.directory, with_parameters)
+    recorded = AllowedCommands(commands, answers.directory, with_parameters)
 
     def end(*_: object) -> None:
         recorded.end()

@@ -40,7 +40,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     """
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import LeftOut, in_several
+    from queryprof.cli.reading import SkippedInputs, in_several
     from queryprof.collect.given_traces import traces_of
     from queryprof.collect.leftovers import Leftovers
     from queryprof.collect.merge import merge_traces
@@ -60,7 +60,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
             f"{output}: already exists; to merge it with {inputs[0]}, write to a new file:"
             f" queryprof merge ALL.qprof {output} {inputs[0]}"
         )
-    leftovers, left_out = Leftovers(), LeftOut()
+    leftovers, left_out = Leftovers(), SkippedInputs()
 
     def opened(path: str) -> AbstractContextManager[CheckedTrace]:
         return opened_beside(path, leftovers, left_out.add)

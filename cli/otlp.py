@@ -51,12 +51,12 @@ def export_otlp(given: tuple[str, ...], endpoint: str | None, has_text: bool) ->
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import LeftOut
+    from queryprof.cli.reading import SkippedInputs
     from queryprof.collect.given_traces import traces_of
     from queryprof.collect.reader import read_windows
 
     export = otlp_export(endpoint, has_text)
-    left_out = LeftOut()
+    left_out = SkippedInputs()
     traces: list[str] = []
     for one in given:
         with left_out:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queryprof.region.live import Watch
-    from queryprof.telemetry.counters import Counters
+    from queryprof.telemetry.counters import MetricSeries
 
 LOOK_S = 5.0
 """Seconds between readings, independent of scrapes."""
@@ -54,7 +54,7 @@ def prometheus(listen: str, target: str | None) -> None:
     watch = Watch(target_filter(target, "prometheus"))
     endpoint = Endpoint(watch)
     try:
-        server = _Server(address, endpoint)
+        server = _MetricsServer(address, endpoint)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"--listen {listen}: {reason}") from error
@@ -95,11 +95,11 @@ class Endpoint:
 
         with extra("prometheus"):
             from queryprof.telemetry import prometheus_metrics
-        from queryprof.telemetry.counters import Counters
+        from queryprof.telemetry.counters import MetricSeries
 
         self._exposed = prometheus_metrics.exposed
         self._watch = watch
-        self._counters: Counters = Counters()
+        self._counters: MetricSeries = MetricSeries()
         self._lock = threading.Lock()
         self._known: dict[str, tuple[str, bytes]] = {}
         self.failure = ""
@@ -141,7 +141,7 @@ class Endpoint:
             return found
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     """Serves each connection in a thread. Threads end with this process."""
 
     daemon_threads = True
@@ -199,7 +199,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     """Answers a scrape."""
 
-    server: _Server
+    server: _MetricsServer
     timeout = MAX_REQUEST_S
     server_version = "queryprof"
     sys_version = ""

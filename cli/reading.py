@@ -18,7 +18,7 @@ MANY_PROCESSES, MANY_SUMS = 100, 200_000
 """If a trace has more of both, a collapsed trace has the same sums and loads at once."""
 
 
-class LeftOut:
+class SkippedInputs:
     """Prints why inputs cannot be read, each reason once.
 
     Used as a context, it catches and prints errors, so that the command can continue.

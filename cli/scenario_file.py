@@ -34,7 +34,7 @@ MAX_PROCESSES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScheduledCall:
     """A call in every process of a group, at a time in seconds after the start."""
 
     at_s: float
@@ -52,7 +52,7 @@ class Scenario:
     path: str
     output: str
     groups: tuple[tuple[str, int], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ScheduledCall, ...]
 
     @property
     def directory(self) -> str:
@@ -107,7 +107,7 @@ def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     return tuple(table.items())
 
 
-def _line(where: str, line: object, groups: dict[str, int]) -> Line:
+def _line(where: str, line: object, groups: dict[str, int]) -> ScheduledCall:
     if not isinstance(line, dict) or not {"s", "group", "call"} <= set(line):
         raise QueryprofError(f"{where}: needs s, group and call")
     unknown = sorted(set(line) - {"s", "group", "call", "arguments"})
@@ -125,4 +125,4 @@ def _line(where: str, line: object, groups: dict[str, int]) -> Line:
         raise QueryprofError(f"{where}: call must be module:function, not {call!r}")
     if not isinstance(arguments, list):
         raise QueryprofError(f"{where}: arguments must be a list, not {arguments!r}")
-    return Line(float(at_s), group, call, tuple(arguments))
+    return ScheduledCall(float(at_s), group, call, tuple(arguments))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from queryprof.fleet.batches import Batch
     from queryprof.fleet.location import Location
-    from queryprof.fleet.shipping import Sent, Shipper, Shipping
+    from queryprof.fleet.shipping import SentWindows, Shipper, Shipping
     from queryprof.model import Profile
 
 FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
@@ -101,8 +101,8 @@ def ship(
     with fleet_extra():
         from queryprof.fleet.shipping import Shipping
     shipping = Shipping(int(kept_bytes), anonymize)
-    notes = Notes()
-    target = Target(to, endpoint, has_text)
+    notes = PrintedOnce()
+    target = Destination(to, endpoint, has_text)
     rounds = Rounds(target, every_s, notes)
     if command:
         ship_beside(command, places[0] if places else None, target, shipping, rounds)
@@ -130,7 +130,7 @@ def _by_directory(places: Sequence[str]) -> list[list[str]]:
     return [[whole[key]] if key in whole else [*some.values()] for key, some in found.items()]
 
 
-class Notes:
+class PrintedOnce:
     """Prints messages, each once. Continues if printing is impossible.
 
     Attributes:
@@ -164,7 +164,7 @@ class Rounds:
         shippers: one for each place.
     """
 
-    def __init__(self, target: Target, every_s: float, notes: Notes) -> None:
+    def __init__(self, target: Destination, every_s: float, notes: PrintedOnce) -> None:
         self.shippers: list[Shipper] = []
         self.notes = notes
         self._target = target
@@ -175,7 +175,7 @@ class Rounds:
         from queryprof.analysis.units import counted
 
         for shipper in self.shippers:
-            sent: Sent = shipper.run()
+            sent: SentWindows = shipper.run()
             if sent.windows:
                 files = counted(sent.files, "file")
                 self.notes.say(
@@ -209,7 +209,7 @@ def _location(to: str) -> Location:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """The destination of windows: a store, an OpenTelemetry endpoint, or both."""
 
     to: str | None
@@ -227,7 +227,9 @@ class Target:
         given = (("--to", self.to), ("--otlp", self.endpoint))
         return " ".join(f"{option} {value}" for option, value in given if value)
 
-    def shippers(self, shipping: Shipping, notes: Notes) -> Callable[[Sequence[str]], Shipper]:
+    def shippers(
+        self, shipping: Shipping, notes: PrintedOnce
+    ) -> Callable[[Sequence[str]], Shipper]:
         """Return a function that makes the shipper of a directory's places. Raises
         QueryprofError.
         """

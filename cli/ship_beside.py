@@ -14,7 +14,7 @@ from queryprof.errors import QueryprofError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queryprof.cli.ship import Rounds, Target
+    from queryprof.cli.ship import Destination, Rounds
     from queryprof.fleet.shipping import Shipper, Shipping
 
 WINDOW = "1h"
@@ -30,7 +30,11 @@ GRACE_S, LOOK_S = 2.0, 0.05
 
 
 def ship_beside(
-    command: Sequence[str], place: str | None, target: Target, shipping: Shipping, rounds: Rounds
+    command: Sequence[str],
+    place: str | None,
+    target: Destination,
+    shipping: Shipping,
+    rounds: Rounds,
 ) -> None:
     """Run a command, send what its processes record, and exit with its status.
 
@@ -106,7 +110,7 @@ def _send(rounds: Rounds, is_over: threading.Event) -> None:
         rounds.notes.say(f"nothing more is sent before the command ends: {error}")
 
 
-def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
+def _send_rest(rounds: Rounds, shipper: Shipper, target: Destination) -> None:
     """Send what a command has left. Never raises, because the command's status matters more."""
     try:
         deadline = time.monotonic() + GRACE_S

@@ -175,7 +175,7 @@ def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None])
     loader: Any = spec.loader
     kind: Any = type(loader)
     if kind not in FILE_LOADERS:
-        return _Loader(spec, attach)
+        return _ForeignLoader(spec, attach)
 
     class Attaching(kind):  # type: ignore[misc]
         __slots__ = ()
@@ -200,7 +200,7 @@ def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None])
     return loader
 
 
-class _Loader:
+class _ForeignLoader:
     """A loader like the one above, for an original loader that modules may share, or that is not
     Python's.
     """

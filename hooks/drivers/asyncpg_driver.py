@@ -8,7 +8,7 @@ statements.
 
 from __future__ import annotations
 
-from queryprof.hooks.drivers.driver import Driver, DriverHook, Query
+from queryprof.hooks.drivers.driver import Driver, DriverHook, QueryMethod
 
 TEXT = "_query"
 
@@ -16,24 +16,24 @@ ASYNCPG = Driver(
     "asyncpg",
     {
         "connection.Connection": {
-            "execute": Query("execute", "status"),
-            "executemany": Query("executemany", "rows"),
-            "fetch": Query("execute", "rows"),
-            "fetchrow": Query("execute", "row"),
-            "fetchval": Query("execute", "row"),
-            "fetchmany": Query("executemany", "rows"),
+            "execute": QueryMethod("execute", "status"),
+            "executemany": QueryMethod("executemany", "rows"),
+            "fetch": QueryMethod("execute", "rows"),
+            "fetchrow": QueryMethod("execute", "row"),
+            "fetchval": QueryMethod("execute", "row"),
+            "fetchmany": QueryMethod("executemany", "rows"),
             "close": "close",
         },
         "prepared_stmt.PreparedStatement": {
-            "executemany": Query("executemany", "rows", TEXT),
-            "fetch": Query("execute", "rows", TEXT),
-            "fetchrow": Query("execute", "row", TEXT),
-            "fetchval": Query("execute", "row", TEXT),
-            "fetchmany": Query("executemany", "rows", TEXT),
+            "executemany": QueryMethod("executemany", "rows", TEXT),
+            "fetch": QueryMethod("execute", "rows", TEXT),
+            "fetchrow": QueryMethod("execute", "row", TEXT),
+            "fetchval": QueryMethod("execute", "row", TEXT),
+            "fetchmany": QueryMethod("executemany", "rows", TEXT),
         },
         "cursor.BaseCursor": {
-            "_bind": Query("execute", "portal", TEXT),
-            "_bind_exec": Query("execute", "portal", TEXT),
+            "_bind": QueryMethod("execute", "portal", TEXT),
+            "_bind_exec": QueryMethod("execute", "portal", TEXT),
             "_exec": "fetchmany",
         },
     },

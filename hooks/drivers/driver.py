@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    Methods = Mapping[str, str | "Query"]
+    Methods = Mapping[str, str | "QueryMethod"]
 
 RESULTS = ("cursor", "rows", "row", "status", "portal", "values")
 """Kinds of return values of executing methods: qp_returns in the core (runtime/operations.h)."""
 
 
-class Query:
+class QueryMethod:
     """A method that executes a statement in a way that differs from PEP 249.
 
     Args:
@@ -41,9 +41,9 @@ class Query:
         self.text_of = text_of
 
 
-PROCEDURE = Query("execute", "values")
+PROCEDURE = QueryMethod("execute", "values")
 
-CURSOR_METHODS: dict[str, str | Query] = {
+CURSOR_METHODS: dict[str, str | QueryMethod] = {
     "execute": "execute",
     "executemany": "executemany",
     "fetchone": "fetchone",
@@ -97,7 +97,7 @@ class Probes:
         before = len(self._attachments)
         for method, operation in methods.items():
             if own.get(method) is not None:
-                query = operation if isinstance(operation, Query) else Query(operation)
+                query = operation if isinstance(operation, QueryMethod) else QueryMethod(operation)
                 number = operations.index(query.operation)
                 self._attachments.append(
                     _core.attach(

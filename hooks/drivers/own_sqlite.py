@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from queryprof.core import _core
 from queryprof.core.recorder import muted
-from queryprof.hooks.drivers.driver import Driver, DriverHook, Query, find_type
+from queryprof.hooks.drivers.driver import Driver, DriverHook, QueryMethod, find_type
 from queryprof.hooks.drivers.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ APSW_TYPES: dict[str, Methods] = {
         "fetchone": "fetchone",
         "fetchall": "fetchall",
         "__next__": "next",
-        "get": Query("fetchall", "row"),
+        "get": QueryMethod("fetchall", "row"),
     },
     "Connection": {
         "__init__": "connect",

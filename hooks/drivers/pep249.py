@@ -12,7 +12,7 @@ from queryprof.hooks.drivers.driver import (
     CURSOR_METHODS,
     Driver,
     DriverHook,
-    Query,
+    QueryMethod,
     find_type,
 )
 
@@ -66,7 +66,7 @@ DUCKDB_FETCHES = dict.fromkeys(
 )
 """Methods that return all rows in another library's format, without their number."""
 
-DUCKDB_CALLS: dict[str, str | Query] = {
+DUCKDB_CALLS: dict[str, str | QueryMethod] = {
     **CURSOR_METHODS,
     **CONNECTION_METHODS,
     **DUCKDB_FETCHES,

@@ -6,10 +6,10 @@ is not recorded.
 
 from __future__ import annotations
 
-from queryprof.hooks.drivers.driver import Driver, DriverHook, Query
+from queryprof.hooks.drivers.driver import Driver, DriverHook, QueryMethod
 
-THREADS_WAIT = Query("pool wait", "cursor", ("block", "queue"))
-TASKS_WAIT = Query("pool wait", "cursor", ("block", "_queue", "_queue"))
+THREADS_WAIT = QueryMethod("pool wait", "cursor", ("block", "queue"))
+TASKS_WAIT = QueryMethod("pool wait", "cursor", ("block", "_queue", "_queue"))
 
 POOLS = {
     pool.module: pool
@@ -33,7 +33,7 @@ POOLS = {
         ),
         Driver(
             "asyncpg.pool",
-            {"Pool": {"_acquire": Query("pool wait", "cursor", ("", "_queue", "_queue"))}},
+            {"Pool": {"_acquire": QueryMethod("pool wait", "cursor", ("", "_queue", "_queue"))}},
             functions={},
             system="postgresql",
         ),

@@ -19,7 +19,7 @@ from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import profile_in
 from queryprof.comparing.comparison import compare, regressions
-from queryprof.comparing.comparison_result import Change, StatementChange, Verdict
+from queryprof.comparing.comparison_result import MetricChange, StatementChange, Verdict
 from queryprof.core import _core
 from queryprof.core.absence import absence
 from queryprof.errors import ProofError, QueryprofError
@@ -208,7 +208,7 @@ class Answers:
         worse = regressions(found, Rules().fail_on)
         better = [one for one in found.statements if one.verdict is Verdict.BETTER]
 
-        def shown(one: StatementChange | Change) -> Answer:
+        def shown(one: StatementChange | MetricChange) -> Answer:
             place = where(one, places) if isinstance(one, StatementChange) else ""
             return {
                 "what": shortened(title(one), 300),

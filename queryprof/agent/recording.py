@@ -28,7 +28,7 @@ STEP_S, END_TIMEOUT_S = 0.1, 3.0
 """How often to check a command, and how long it may take to end after SIGTERM."""
 
 
-class Commands:
+class AllowedCommands:
     """Runs allowed commands.
 
     Args:

@@ -17,7 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from queryprof.agent.answers import Answer, Answers
-from queryprof.agent.recording import Commands
+from queryprof.agent.recording import AllowedCommands
 from queryprof.errors import QueryprofError
 from queryprof.report.findings.brief import shortened
 from queryprof.version import __version__
@@ -45,7 +45,7 @@ class Tools:
     description.
     """
 
-    def __init__(self, answers: Answers, commands: Commands) -> None:
+    def __init__(self, answers: Answers, commands: AllowedCommands) -> None:
         self._answers, self._commands = answers, commands
 
     def findings(self, trace: str) -> str:
@@ -96,7 +96,7 @@ class Tools:
         return text
 
 
-def server(answers: Answers, commands: Commands) -> MCPServer[Any]:
+def server(answers: Answers, commands: AllowedCommands) -> MCPServer[Any]:
     """Return the server with its tools. `record` is included only if commands are allowed."""
     made: MCPServer[Any] = MCPServer(
         "queryprof", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"

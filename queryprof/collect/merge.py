@@ -86,7 +86,7 @@ def _add_all(
     opened: Callable[[str], AbstractContextManager[CheckedTrace]],
     collapse: Collapse | None,
 ) -> int:
-    sums = Sums(store, collapse)
+    sums = MergedSums(store, collapse)
     for path in inputs:
         with opened(path) as source:
             sums.add(source)
@@ -94,7 +94,7 @@ def _add_all(
     return sums.repeated
 
 
-class Sums:
+class MergedSums:
     """Adds traces to a store, one after the other, until the sums become too large."""
 
     def __init__(self, store: TraceStore, collapse: Collapse | None = None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from queryprof.collect.convert import Conversion
 from queryprof.collect.leftovers import Leftovers
-from queryprof.collect.merge import Sums, add_opened
+from queryprof.collect.merge import MergedSums, add_opened
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import recorded_commands, save_left_recordings, taken_already
@@ -275,7 +275,7 @@ def read_profiles(
     Raises:
         TraceError: no trace can be read, or the sums are too large for one trace.
     """
-    leftovers, sums = Leftovers(), Sums(TraceStore(":memory:"))
+    leftovers, sums = Leftovers(), MergedSums(TraceStore(":memory:"))
     running: set[Identity] = set()
     left_out: list[str] = []
     try:

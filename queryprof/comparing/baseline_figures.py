@@ -19,7 +19,7 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteFigures:
     """What one call site contributes: its frame, its caller, and its executions."""
 
     frame: Frame | None
@@ -41,7 +41,7 @@ class Figures:
     rows: int
     vm_steps: int | None
     full_scan_steps: int | None
-    sites: tuple[Site, ...] = ()
+    sites: tuple[SiteFigures, ...] = ()
     plans: tuple[Steps, ...] = ()
 
     @property
@@ -121,14 +121,14 @@ def _is_named(statement: str) -> bool:
     return statement in (OTHER, UNKNOWN) or not statement.startswith("(")
 
 
-def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, ...]:
+def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[SiteFigures, ...]:
     places: dict[tuple[Frame | None, Frame | None], int] = {}
     for aggregate in began:
         site = call_site(aggregate.path, helpers)
         place = (site.frame, site.callers[0] if site.callers else None)
         places[place] = places.get(place, 0) + aggregate.count
     ranked = sorted(places.items(), key=lambda item: -item[1])
-    return tuple(Site(*place, executions) for place, executions in ranked)
+    return tuple(SiteFigures(*place, executions) for place, executions in ranked)
 
 
 def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
@@ -200,6 +200,6 @@ def _sum(a: Figures, b: Figures) -> Figures:
         a.rows + b.rows,
         sum_if_known(a.vm_steps, b.vm_steps),
         sum_if_known(a.full_scan_steps, b.full_scan_steps),
-        tuple(Site(*place, executions) for place, executions in ranked),
+        tuple(SiteFigures(*place, executions) for place, executions in ranked),
         tuple(sorted({*a.plans, *b.plans})),
     )

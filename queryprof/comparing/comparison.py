@@ -19,9 +19,9 @@ from queryprof.analysis.totals import add_up, group_by
 from queryprof.comparing.comparison_result import (
     MAX_COURSE,
     TOLERANCE,
-    Change,
     Comparison,
     Course,
+    MetricChange,
     PlanChange,
     SiteChange,
     StatementChange,
@@ -77,9 +77,9 @@ class _Judges(NamedTuple):
 
     of_whole: Comparer
     together: Comparer
-    whole: Sequence[Change]
+    whole: Sequence[MetricChange]
 
-    def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
+    def __call__(self, metric: Metric, before: Values, after: Values) -> MetricChange:
         (time,) = (change.verdict for change in self.whole if change.metric == "database_ns")
         if metric.gate == "time" and time in CHANGED:
             change = self.of_whole(metric, before, after)
@@ -218,7 +218,9 @@ def _compare_statement(
     return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
 
 
-def _same_where(changes: list[Change], gate: str, metric: str, least: float) -> list[Change]:
+def _same_where(
+    changes: list[MetricChange], gate: str, metric: str, least: float
+) -> list[MetricChange]:
     """Return the changes. If `metric` changed by less than `least`, those of its gate are SAME."""
     (one,) = (change for change in changes if change.metric == metric)
     if abs((one.after or 0) - (one.before or 0)) >= least:
@@ -270,7 +272,7 @@ def _sites(
 
 def regressions(
     comparison: Comparison, gates: Iterable[str]
-) -> tuple[StatementChange | Change, ...]:
+) -> tuple[StatementChange | MetricChange, ...]:
     """Return the changes that got worse and belong to the given gates: metrics of whole runs, and
     statements.
 

@@ -25,7 +25,7 @@ between different versions of SQLite. Between equal versions, VM steps must be e
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """One metric on both sides.
 
     Attributes:
@@ -80,7 +80,7 @@ class StatementChange:
 
     statement: str
     kind: str
-    changes: tuple[Change, ...]
+    changes: tuple[MetricChange, ...]
     sites: tuple[SiteChange, ...]
     plans: PlanChange
 
@@ -116,6 +116,6 @@ class Comparison:
     before_runs: int
     after_runs: int
     same_sqlite: bool
-    whole: tuple[Change, ...]
+    whole: tuple[MetricChange, ...]
     statements: tuple[StatementChange, ...]
     courses: tuple[Course, Course]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from queryprof.analysis.totals import Totals
-from queryprof.comparing.comparison_result import Change, Verdict
+from queryprof.comparing.comparison_result import MetricChange, Verdict
 from queryprof.model import Profile
 from queryprof.statistics.bootstrap import ratio_interval
 from queryprof.statistics.rank_sum import larger_p
@@ -156,7 +156,7 @@ class Comparer:
     same_sqlite: bool
     tests: int = WHOLE_TESTS
 
-    def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
+    def __call__(self, metric: Metric, before: Values, after: Values) -> MetricChange:
         known_before = [value for value in before if value is not None]
         known_after = [value for value in after if value is not None]
         if len(known_before) < len(before) or len(known_after) < len(after):
@@ -164,7 +164,9 @@ class Comparer:
             mean_after = fmean(known_after) if known_after else None
             nothing = mean_before is None and mean_after is None
             verdict = Verdict.SAME if nothing else Verdict.UNCLEAR
-            return Change(metric.name, metric.gate, mean_before, mean_after, None, None, verdict)
+            return MetricChange(
+                metric.name, metric.gate, mean_before, mean_after, None, None, verdict
+            )
         first, second = fmean(known_before), fmean(known_after)
         ratio = second / first if first else None
         interval = None
@@ -176,7 +178,7 @@ class Comparer:
                 verdict = Verdict.UNCLEAR
         else:
             verdict = self._verdict_of_counts(metric, known_before, known_after)
-        return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)
+        return MetricChange(metric.name, metric.gate, first, second, ratio, interval, verdict)
 
     def _is_sure(self, before: list[float], after: list[float]) -> bool:
         smaller, larger = (before, after) if fmean(after) > fmean(before) else (after, before)

@@ -16,7 +16,7 @@ from queryprof.findings.selectivity import rows_left, wins_of
 from queryprof.model import Index
 from queryprof.planner.facts import Served
 from queryprof.sql.clauses import (
-    Comparison,
+    ComparedOperands,
     aliases_of,
     column_of,
     comparisons_of,
@@ -188,7 +188,7 @@ def _indexes_of_scanned(program: Program, scanned: set[str], group: Group) -> li
 def _unused_reason(
     statement: str,
     column: str,
-    comparison: Comparison,
+    comparison: ComparedOperands,
     guesses: bool,
     functions: Sequence[str],
 ) -> _Reason | None:
@@ -244,7 +244,7 @@ def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> 
     )
 
 
-def _guessed_reason(statement: str, comparison: Comparison) -> _Reason | None:
+def _guessed_reason(statement: str, comparison: ComparedOperands) -> _Reason | None:
     """Return the reason without a schema, from the text alone."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":

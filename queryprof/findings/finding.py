@@ -260,6 +260,11 @@ def severity_of(
     return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
 
 
+def first_of(*choices: tuple[object, str]) -> str:
+    """Return the first text whose condition is true; "" without one."""
+    return next((text for condition, text in choices if condition), "")
+
+
 def importance(finding: Finding) -> tuple[bool, float, int, str]:
     """Return the key that sorts findings, the most important first."""
     fails = finding.category == "lock_upgrade"  # failing calls matter more than slow ones

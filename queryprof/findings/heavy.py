@@ -10,7 +10,7 @@ from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import Group
-from queryprof.findings.heavy_causes import FEW, Cause, cause_of, python_inside
+from queryprof.findings.heavy_causes import FEW, HeavyCause, cause_of, python_inside
 from queryprof.findings.program import Program
 
 AWAITED = {
@@ -142,7 +142,7 @@ def _heavy_finding(program: Program, group: Group, groups: Sequence[Group]) -> F
         gain_ns = took_ns * (1 - 1 / runs)
         loop = program.loop_of(group)
         return program.finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
-    cause = cause_of(program, group) or Cause(fix, took_ns)
+    cause = cause_of(program, group) or HeavyCause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None

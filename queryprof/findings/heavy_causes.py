@@ -76,7 +76,7 @@ OTHER_TYPE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class HeavyCause:
     """Why a statement is heavy.
 
     Attributes:
@@ -91,21 +91,21 @@ class Cause:
     category: str = "heavy_query"
 
 
-def cause_of(program: Program, group: Group) -> Cause | None:
+def cause_of(program: Program, group: Group) -> HeavyCause | None:
     """Return the cause of a heavy statement; None if none is known."""
     waits = _waits_for_rows(program, group) or _waits_at_times(program, group)
     if waits:
         gain_ns = group.work_ns // max(1, group.threads)  # they wait at the same time
-        return Cause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
+        return HeavyCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
-        return Cause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
+        return HeavyCause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
     called = _program_function_called(program, group)
     if called:
-        return Cause(CALLED.format(name=called), group.work_ns)
+        return HeavyCause(CALLED.format(name=called), group.work_ns)
     spilled = _spill_note(group) or _read_again(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
-        return Cause(fix, group.files.read_ns + group.files.write_ns, spilled)
+        return HeavyCause(fix, group.files.read_ns + group.files.write_ns, spilled)
     return None
 
 

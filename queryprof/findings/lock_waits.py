@@ -13,7 +13,7 @@ WAITED_NS = 10_000_000
 
 
 @dataclass(slots=True)
-class Waits:
+class CausedWaits:
     """The waits that one holder caused. `own` are those of the thread that held the lock."""
 
     holder: LockEvent
@@ -38,7 +38,7 @@ class Waits:
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
-    def join(self, other: Waits) -> None:
+    def join(self, other: CausedWaits) -> None:
         """Add the waits that other callers of the same place caused."""
         self.count += other.count
         self.own += other.own
@@ -50,11 +50,11 @@ class Waits:
         self.has_readers |= other.has_readers
 
 
-def by_caller(waits: Mapping[CallPath, Waits]) -> Iterator[Waits]:
+def by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
     """Yield the waits for holders at one place: separately for a caller with long waits, together
     for all others.
     """
-    rest: Waits | None = None
+    rest: CausedWaits | None = None
     for found in waits.values():
         if found.ns >= WAITED_NS:
             yield found

@@ -10,9 +10,9 @@ from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import count, counted, duration, percent, shortened, size
-from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity, first_of
 from queryprof.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
-from queryprof.findings.lock_waits import WAITED_NS, Waits, by_caller, frame_at
+from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, by_caller, frame_at
 from queryprof.findings.program import Program
 from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.sql.clauses import verb_of
@@ -42,6 +42,23 @@ UNSEEN = (
     "The holder was not seen. It was a process that was not recorded or was killed, a lock from"
     " before the recording, or many holds of less than a millisecond (--show locks has their"
     " sums)."
+)
+FASTER = "Make this query faster: its long read keeps writers from committing."
+COMMIT_FIRST = (
+    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps writers from"
+    " committing."
+)
+FETCH_FIRST = (
+    "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
+    " writers from committing."
+)
+NEVER_ENDED = (
+    "COMMIT it, or ROLLBACK after an exception or a cancellation (`with connection:` does both),"
+    " or close the blob that it wrote to: no COMMIT or ROLLBACK was seen."
+)
+OTHER_WORK_FIRST = (
+    "Do the other work (computing, requests to other services) before the transaction takes the"
+    " lock (at BEGIN IMMEDIATE, or the first write), or after COMMIT."
 )
 CLOSED = "(close)"
 NO_END = (UNKNOWN_STATEMENT, CLOSED)
@@ -79,15 +96,26 @@ class Consequence:
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
     """Yield lock_wait, long_transaction and pinned_wal findings, one per holder."""
+    caused, known_ns = _caused_waits(program)
+    for found in caused:
+        if found.ns >= WAITED_NS:
+            yield from _of_holder(program, found)
+    total_ns = sum(work.lock_ns for work in program.profile.file_work)
+    unknown_ns = total_ns - known_ns
+    if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
+        yield from _without_holder(program, unknown_ns)
+    yield from _pinning_transactions(program)
+
+
+def _caused_waits(program: Program) -> tuple[list[CausedWaits], int]:
+    """Return the waits that each holder caused, and the total time of waits with known holders."""
     profile, sites = program.profile, program.report.sites
-    waits = [event for event in profile.lock_events if event.kind == "wait"]
     holders = Holders(profile.lock_events, hosts_of(profile))
-    total_ns = sum(work.lock_ns for work in profile.file_work)
-    caused: dict[tuple[str, object, object], dict[CallPath, Waits]] = {}
-    of_holder: dict[int, Waits] = {}  # many waits can have the same holder
+    caused: dict[tuple[str, object, object], dict[CallPath, CausedWaits]] = {}
+    of_holder: dict[int, CausedWaits] = {}  # many waits can have the same holder
     known_ns = 0
-    for wait in waits:
-        of_wait: dict[int, tuple[Waits, int]] = {}
+    for wait in (event for event in profile.lock_events if event.kind == "wait"):
+        of_wait: dict[int, tuple[CausedWaits, int]] = {}
         for holder, ns in holders.blockers_of(wait):
             cause = of_holder.get(id(holder))
             if cause is None:
@@ -98,96 +126,82 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                 )
                 callers = sites.site(holder.path).callers[:1]
                 of_callers = caused.setdefault(key, {})
-                cause = of_callers.setdefault(callers, Waits(holder, callers={callers}))
+                cause = of_callers.setdefault(callers, CausedWaits(holder, callers={callers}))
                 of_holder[id(holder)] = cause
             of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
         for cause, held_ns in of_wait.values():
             waited_ns = min(held_ns, wait.duration_ns)
             cause.add(wait, frame_at(wait.path, sites), waited_ns)
             known_ns += waited_ns
-    for found in chain.from_iterable(map(by_caller, caused.values())):
-        if found.ns < WAITED_NS:
-            continue
-        hold = _sums_of(found, program.report.lock_holds, sites)
-        own = own_code(hold)
-        is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
-        long = is_work and own is not None and own >= OWN_CODE
-        reads = found.holder.kind == "read"
-        works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
-        # Parallel waits take the run's time once, but each span takes its own.
-        gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
-        with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
-        is_endless = not reads and found.holder.end_statement in NO_END
-        is_long = long or is_endless or (reads and not works)
-        finding = program.about(
-            "long_transaction" if is_long else "lock_wait",
-            found.holder.statement,
-            sites.site(found.holder.path),
-            gain_ns,
-            (
-                (
-                    f"blocked {counted(found.count, 'other call')} for {duration(found.ns)}"
-                    f" (longest {duration(found.longest_ns)}):"
-                    f" {', '.join(sorted(found.waiters)[:3])}"
-                ),
-                *_failed_calls_note(program, found),
-                *_of_itself(found),
-                _hold_in_words(hold, sites),
-                *_lost_changes_note(hold, is_endless),
-            ),
-            (
-                f"Make this query faster: its long read keeps writers from committing.{with_log}"
-                if works
-                else (
-                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
-                    f" writers from committing.{with_log}"
-                    if reads and found.holder.end_statement.upper().startswith(ENDS)
-                    else (
-                        "Fetch all rows at once (fetchall()), or close the cursor, before other"
-                        f" work: a reader keeps writers from committing.{with_log}"
-                        if reads
-                        else (
-                            "COMMIT it, or ROLLBACK after an exception or a cancellation (`with"
-                            " connection:` does both), or close the blob that it wrote to: no"
-                            " COMMIT or ROLLBACK was seen."
-                            if is_endless
-                            else (
-                                "Do the other work (computing, requests to other services) before"
-                                " the transaction takes the lock (at BEGIN IMMEDIATE, or the first"
-                                f" write), or after COMMIT.{_awaited_note(program, found)}"
-                                if long
-                                else f"{LEAVE_FREE}{with_log}"
-                            )
-                        )
-                    )
-                )
-            ),
-        )
-        if finding:
-            yield Consequence(finding, not is_long, hold.total_ns)
-    unknown_ns = total_ns - known_ns
-    if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
-        most = max(program.groups, key=lambda group: group.files.lock_ns)
-        finding = program.finding(
-            "lock_wait",
-            most,
-            unknown_ns,
-            (
-                (
-                    f"{counted(most.files.lock_waits, 'call')} waited"
-                    f" {duration(most.files.lock_ns)} (longest"
-                    f" {duration(most.files.max_lock_ns)})"
-                ),
-            ),
-            "Find out who writes to this database, and shorten those transactions.",
-            doubt=UNSEEN,
-        )
-        if finding:
-            yield Consequence(finding, is_of_work=False)
-    yield from _pinning_transactions(program)
+    return list(chain.from_iterable(map(by_caller, caused.values()))), known_ns
 
 
-def _of_itself(waits: Waits) -> Iterator[str]:
+def _of_holder(program: Program, found: CausedWaits) -> Iterator[Consequence]:
+    """Yield the finding about one holder of a lock."""
+    sites = program.report.sites
+    hold = _sums_of(found, program.report.lock_holds, sites)
+    own = own_code(hold)
+    is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
+    long = is_work and own is not None and own >= OWN_CODE
+    reads = found.holder.kind == "read"
+    works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
+    # Parallel waits take the run's time once, but each span takes its own.
+    gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
+    with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
+    ends = found.holder.end_statement
+    is_endless = not reads and ends in NO_END
+    is_long = long or is_endless or (reads and not works)
+    finding = program.about(
+        "long_transaction" if is_long else "lock_wait",
+        found.holder.statement,
+        sites.site(found.holder.path),
+        gain_ns,
+        (
+            (
+                f"blocked {counted(found.count, 'other call')} for {duration(found.ns)}"
+                f" (longest {duration(found.longest_ns)}):"
+                f" {', '.join(sorted(found.waiters)[:3])}"
+            ),
+            *_failed_calls_note(program, found),
+            *_of_itself(found),
+            _hold_in_words(hold, sites),
+            *_lost_changes_note(hold, is_endless),
+        ),
+        first_of(
+            (works, FASTER + with_log),
+            (reads and ends.upper().startswith(ENDS), COMMIT_FIRST + with_log),
+            (reads, FETCH_FIRST + with_log),
+            (is_endless, NEVER_ENDED),
+            (long, OTHER_WORK_FIRST + _awaited_note(program, found)),
+            (True, LEAVE_FREE + with_log),
+        ),
+    )
+    if finding:
+        yield Consequence(finding, not is_long, hold.total_ns)
+
+
+def _without_holder(program: Program, unknown_ns: float) -> Iterator[Consequence]:
+    """Yield the finding about waits whose holder was not seen."""
+    most = max(program.groups, key=lambda group: group.files.lock_ns)
+    finding = program.finding(
+        "lock_wait",
+        most,
+        unknown_ns,
+        (
+            (
+                f"{counted(most.files.lock_waits, 'call')} waited"
+                f" {duration(most.files.lock_ns)} (longest"
+                f" {duration(most.files.max_lock_ns)})"
+            ),
+        ),
+        "Find out who writes to this database, and shorten those transactions.",
+        doubt=UNSEEN,
+    )
+    if finding:
+        yield Consequence(finding, is_of_work=False)
+
+
+def _of_itself(waits: CausedWaits) -> Iterator[str]:
     """Yield a sentence if a thread waited for something that only this thread could end."""
     if waits.own == waits.count:
         yield "the waiting thread held the lock itself, on another connection"
@@ -199,7 +213,7 @@ def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
         yield "its connection was closed without a COMMIT, so these changes are lost"
 
 
-def _awaited_note(program: Program, waits: Waits) -> str:
+def _awaited_note(program: Program, waits: CausedWaits) -> str:
     """Return what else interrupts the holder if its calls are awaited."""
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
@@ -207,7 +221,7 @@ def _awaited_note(program: Program, waits: Waits) -> str:
     return " Its calls are awaited, so this time includes other work of the loop."
 
 
-def _failed_calls_note(program: Program, waits: Waits) -> Iterator[str]:
+def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
     """Yield a sentence about calls that gave up waiting for this holder or for the same
     statements.
     """
@@ -320,7 +334,7 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _sums_of(waits: Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
+def _sums_of(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
     """Return the sums of the holds like an awaited one, over all threads and spans and the callers
     that others waited for.
     """

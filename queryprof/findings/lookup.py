@@ -14,8 +14,7 @@ from queryprof.findings.groups import groups_of
 from queryprof.findings.program import Program
 from queryprof.model import Profile
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
-from queryprof.planner.facts import NO_PLANNER
-from queryprof.planner.facts import Planner as ProgramsPlanner
+from queryprof.planner.facts import NO_PLANNER, Planner
 from queryprof.program.database_schema import read_schema, schemas_of
 from queryprof.program.sources import Sources
 
@@ -34,10 +33,10 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
     statements = [group.statement for group in groups if group.reads or group.writes]
     if not statements:
         return ""
-    from queryprof.planner.planner import Planner
+    from queryprof.planner.planner import SchemaPlanner
 
     for path in given:
-        with Planner(given, dict.fromkeys(statements, path), ()) as planner:
+        with SchemaPlanner(given, dict.fromkeys(statements, path), ()) as planner:
             if any(map(planner.knows, statements)):
                 return ""
     names = ", ".join(given)
@@ -93,7 +92,7 @@ def findings_of(
             {} if given else _unreadable_databases(profile, schemas),
         )
     # late, because its process has limits that not all systems have
-    from queryprof.planner.planner import Planner
+    from queryprof.planner.planner import SchemaPlanner
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
     files = {plan.statement: plan.database for plan in profile.plans}
@@ -101,7 +100,7 @@ def findings_of(
         files = dict.fromkeys(statements, *given)
     elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}
-    with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
+    with SchemaPlanner(schemas, files, statements, profile.sqlite_versions) as planner:
         found = find(
             report,
             sources.loop_at,
@@ -179,7 +178,7 @@ def findings_of_test(
     profile = report.profile
     sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
 
-    def found(planner: ProgramsPlanner) -> list[Finding]:
+    def found(planner: Planner) -> list[Finding]:
         program = TestProgram(
             report,
             sources.loop_at,
@@ -192,10 +191,10 @@ def findings_of_test(
 
     if not can_confine():
         return found(NO_PLANNER)
-    from queryprof.planner.planner import Planner
+    from queryprof.planner.planner import SchemaPlanner
 
     files = {plan.statement: plan.database for plan in profile.plans}
-    with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
+    with SchemaPlanner(schemas, files, statements, profile.sqlite_versions) as planner:
         return found(planner)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.findings.finding import Finding, Severity, importance, severity_of
-from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
+from queryprof.model.advice import Advice, DatabaseChange, Outweighed, Proof, Rewrite
 
 INDEXABLE_CATEGORIES = frozenset(
     {
@@ -161,7 +161,7 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
     )
 
 
-def costs_in_words(changes: Iterable[Change]) -> list[str]:
+def costs_in_words(changes: Iterable[DatabaseChange]) -> list[str]:
     """Return sentences about the total cost of changes."""
     listed = list(changes)
     costs = [f"+{size(sum(change.bytes for change in listed))}"]

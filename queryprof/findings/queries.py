@@ -10,7 +10,7 @@ from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of, shortened
 from queryprof.findings import shares
-from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity, first_of
 from queryprof.findings.groups import Group
 from queryprof.findings.indexes import works_hard
 from queryprof.findings.libraries import (
@@ -25,6 +25,7 @@ from queryprof.findings.libraries import (
     owner_of,
 )
 from queryprof.findings.library_calls import FILTERED, fix_of, grouped
+from queryprof.findings.loop_shapes import follows_rows, is_around_both, is_recursion, makes_tasks
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import share_without_waits, threads_doubt
 from queryprof.findings.whole import RAN
@@ -101,115 +102,113 @@ def query_in_loop(program: Program) -> Iterator[Finding | None]:
 def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
     repeated = repeated_in_spans(program)
     for group in program.groups:
-        runs = group.totals.executions
-        if (
-            not group.reads
-            or (group.totals.rows_each or 0) > POINT_ROWS
-            or program.is_inside(group)
-            or _compares_patterns_alone(group)
-        ):
+        if not _may_be_combined(program, group):
             continue
         in_spans = repeated.get((group.statement, group.site.frame))
         loop = program.loop_of(group)
         parent = parent_of(program, group)
-        if loop and parent and _is_around_both(loop, group, parent):
+        if loop and parent and is_around_both(loop, group, parent):
             loop = None  # a template's or library's loop is between them
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
         chooses = bool(loop) and group.clauses.chooses
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
-        rows = group.totals.rows_each or 0.0
-        steps = group.totals.vm_steps
-        is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
-        is_work = is_slow and group.steady_ns > group.cost_ns / 2
-        takes_first = group.clauses.limits and rows > 1  # of each item, which a JOIN cannot do
-        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-        is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
-        known_fix = fix_of(program.library(group.statement), program.calls_by(group))
-        depends = not known_fix and reads_what_it_writes(program, group)
-        if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
-            continue  # it already handles many items, or each execution does much work
-        each_ns = group.steady_ns / max(runs, 1)
-        line = line_time(program, group)
-        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"]
-        if in_spans:
-            evidence.append(
-                f"{average(in_spans.each)} times in {each_of(in_spans.spans, 'span')}"
-                f" {in_spans.span}"
-            )
-        if parent:
-            evidence.append(
-                f"{'as' if parent.rows == runs else 'about as'} often as"
-                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
-                f" in {counted(parent.totals.executions, 'execution')})"
-            )
-        if IN_TEMPLATE in (program.note_of(group) or ""):
-            loop = None  # the loop is the template's
-        is_recursion = _is_recursion(loop, group)
-        follows = not in_spans and not parent and _follows_rows(program, loop, group)
-        makes_tasks = not in_spans and _makes_tasks(program, loop, group)
-        arrives = program.whole == RAN and not in_spans and not parent
-        if loop and loop.frame:
-            place = f"in line {loop.frame.line} of {loop.frame.function}"
-            evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
-        finding = program.finding(
-            "n_plus_one",
-            group,
-            share_without_waits(group)
-            * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
-            * (1 - 1 / max(runs, 1)),
-            tuple(evidence),
-            (
-                FOLLOWING
-                if follows
-                else RECURSIVE
-                if is_recursion and not parent
-                else one_query(program, group, parent)
-            )
-            + NO_AUTOFLUSH * program.flushed_before(group),
-            loop,
-            doubt=threads_doubt(group)
-            or SIDE_BY_SIDE * makes_tasks
-            or FOLLOWS * follows
-            or ARRIVES * arrives
-            or ("" if in_spans or parent else "The items of the loop may not come from a query."),
-            most=Severity.LOW if makes_tasks or follows or arrives else Severity.HIGH,
-        )
-        yield replace(finding, parent=parent.statement) if finding and parent else finding
+        if is_sure or not _needs_each_query(program, group):
+            if IN_TEMPLATE in (program.note_of(group) or ""):
+                loop = None  # the loop is the template's
+            yield _in_one_loop(program, group, loop, parent, in_spans)
 
 
-def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
-    """Return whether a loop's function executes a statement in tasks that it creates in the
-    loop.
-    """
-    within = loop.frame if loop else None
-    return within is not None and any(
-        program.makes_tasks(frame)
-        for frame in (within, *group.path)
-        if (frame.file, frame.function) == (within.file, within.function)
-    )
-
-
-def _follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
-    """Return whether each execution in the loop needs the row of the one before."""
-    within = loop.frame if loop else None
-    return within is not None and any(
-        program.lines.follows_rows(frame)
-        for frame in group.path
-        if (frame.file, frame.function) == (within.file, within.function)
-    )
-
-
-def _is_recursion(loop: CallSite | None, group: Group) -> bool:
-    """Return whether the loop's line is a recursive call."""
-    if loop is None or loop.frame is None:
+def _may_be_combined(program: Program, group: Group) -> bool:
+    """Return whether one query could read the rows of many of these."""
+    is_for_few = (group.totals.rows_each or 0) <= POINT_ROWS
+    if not group.reads or not is_for_few or program.is_inside(group):
         return False
-    functions = [(frame.file, frame.function) for frame in group.path]
-    again = functions.count((loop.frame.file, loop.frame.function)) > 1
-    # Several generator expressions, or lambdas, may have the same name.
-    has_name = not loop.frame.function.endswith(">")
-    return again and has_name and loop.frame in group.path
+    return not _compares_patterns_alone(group)
+
+
+def _needs_each_query(program: Program, group: Group) -> bool:
+    """Return whether a query already handles many items, or each execution does much work, or
+    depends on the one before.
+    """
+    rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
+    is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
+    is_work = is_slow and group.steady_ns > group.cost_ns / 2
+    takes_first = group.clauses.limits and rows > 1  # of each item, which a JOIN cannot do
+    is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+    is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
+    if is_for_many or is_work or takes_first or is_matched:
+        return True
+    known_fix = fix_of(program.library(group.statement), program.calls_by(group))
+    return not known_fix and reads_what_it_writes(program, group)
+
+
+def _in_one_loop(
+    program: Program,
+    group: Group,
+    loop: CallSite | None,
+    parent: Group | None,
+    in_spans: RepeatSummary | None,
+) -> Finding | None:
+    """Return the finding about a query in a loop, or in a loop of each span."""
+    runs = group.totals.executions
+    calls_itself = is_recursion(loop, group)
+    follows = not in_spans and not parent and follows_rows(program, loop, group)
+    in_tasks = not in_spans and makes_tasks(program, loop, group)
+    arrives = program.whole == RAN and not in_spans and not parent
+    finding = program.finding(
+        "n_plus_one",
+        group,
+        share_without_waits(group)
+        * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
+        * (1 - 1 / max(runs, 1)),
+        tuple(_loop_evidence(program, group, loop, parent, in_spans)),
+        first_of(
+            (follows, FOLLOWING),
+            (calls_itself and not parent, RECURSIVE),
+            (True, one_query(program, group, parent)),
+        )
+        + NO_AUTOFLUSH * program.flushed_before(group),
+        loop,
+        doubt=threads_doubt(group)
+        or first_of(
+            (in_tasks, SIDE_BY_SIDE),
+            (follows, FOLLOWS),
+            (arrives, ARRIVES),
+            (not (in_spans or parent), "The items of the loop may not come from a query."),
+        ),
+        most=Severity.LOW if in_tasks or follows or arrives else Severity.HIGH,
+    )
+    return replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _loop_evidence(
+    program: Program,
+    group: Group,
+    loop: CallSite | None,
+    parent: Group | None,
+    in_spans: RepeatSummary | None,
+) -> Iterator[str]:
+    """Yield what shows that a query runs in a loop."""
+    runs = group.totals.executions
+    each_ns = group.steady_ns / max(runs, 1)
+    line = line_time(program, group)
+    yield f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"
+    if in_spans:
+        yield (
+            f"{average(in_spans.each)} times in {each_of(in_spans.spans, 'span')} {in_spans.span}"
+        )
+    if parent:
+        yield (
+            f"{'as' if parent.rows == runs else 'about as'} often as"
+            f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+            f" in {counted(parent.totals.executions, 'execution')})"
+        )
+    if loop and loop.frame:
+        place = f"in line {loop.frame.line} of {loop.frame.function}"
+        calls_itself = is_recursion(loop, group)
+        yield f"it calls itself {place}" if calls_itself else f"the loop is {place}"
 
 
 def reads_what_it_writes(program: Program, group: Group) -> bool:
@@ -231,16 +230,6 @@ def _compares_patterns_alone(group: Group) -> bool:
     """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
-
-
-def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
-    """Return whether one line in a loop calls both the query and its parent."""
-    within = loop.frame
-    return within is not None and any(
-        (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
-        for frame in group.path
-        if frame in parent.path
-    )
 
 
 def line_time(program: Program, group: Group) -> str:

@@ -10,7 +10,7 @@ from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 from queryprof.findings.defeated import PREFIX
-from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity, first_of
 from queryprof.findings.groups import Group
 from queryprof.findings.libraries import loaded_before
 from queryprof.findings.program import Program
@@ -81,108 +81,91 @@ def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
 
 def full_scan(program: Program) -> Iterator[Finding | None]:
     for group in groups_with_mark(program, SCAN):
-        totals = group.totals
-        read = totals.full_scan_steps or 0.0
-        returned = totals.rows_each or 0.0
         if group.writes and not any(signs_of(plan).scans for plan in group.plans):
             yield _fired_scan(program, group)
             continue
         served = program.served(group)
-        finds_end = bool(served and served.finds_end)
-        is_chosen = is_chosen_by_scan(group, served)
-        if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
-            continue  # it must read all rows
-        is_by_order = served is None or served.is_other or served.sorts_less
-        if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
-            continue  # its order matters: see temp_btree_sort
-        if group.writes and served and not (served.code or served.is_other):
-            if any("CORRELATED" in step for plan in group.plans for step in plan):
-                continue  # it reads its own table
-            yield _fired_scan(program, group)
+        if _must_read_all(group, served):
             continue
+        if group.writes and served and not (served.code or served.is_other):
+            if not any("CORRELATED" in step for plan in group.plans for step in plan):
+                yield _fired_scan(program, group)
+            continue  # it reads its own table
         if served and served.code and not served.searches:
             continue  # an index would return sorted rows: see temp_btree_sort
         if served and not (served.code or served.is_other) and is_aggregate(group, served):
             continue  # no index is known, and it may add up all rows
-        columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
-        left = rows_left(group, served)
-        covering = _covering_index(group, served, left)
-        is_once = _is_once(group, served)
-        wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
-        needed, is_unknown = left.least, wins[1] < wins[0] / 2
-        by_range = bool(served and served.by_range and returned < MANY_RETURNED)
-        is_wide = by_range and not (served and served.row_steps)
-        is_most = bool(served and (covering or served.covers)) and left.least > read / 2
-        is_prefix = bool(served and served.by_prefix and served.code)
-        is_prefix = is_prefix and group.share_of_open != 0.0
-        is_looked_up = bool(served and served.code and not served.covers)
-        is_looked_up = is_looked_up and returned >= MANY_FETCHED * read
-        yield program.finding(
-            "full_scan",
-            group,
-            group.steady_ns * wins[0],
-            (
-                (
-                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
-                    f"{' each' if totals.executions > 1 else ''} to"
-                    f" {'change' if group.writes else 'return'} {average(returned)}"
-                    f"{joined_rows_text(needed, returned)}"
-                ),
-                step_of(group, SCAN),
-                *partial_note(served),
-            ),
-            unless_changed(
-                program,
-                group,
-                index_fix(group, served, columns, is_unknown)
-                + covering.fix
-                + order_note(group) * bool(covering),
-            )
-            + _and_loaded_before(program, group),
-            program.loop_of(group),
-            code=(
-                ""
-                if served and (served.still_scans or (is_unknown and not covering.code))
-                else covering.code or code_of(program, group)
-            ),
-            doubt=(
-                "It ran once: a report may have to read all rows."
-                if is_once
-                else (
-                    PREFIX
-                    if is_prefix
-                    else (
-                        "The index is searched by a range: --prove measures how much it leaves"
-                        " to read."
-                        if is_wide
-                        else (
-                            left.doubt
-                            if is_unknown
-                            else (
-                                READS_MOST_ROWS
-                                if is_most
-                                else (
-                                    FETCHED
-                                    if is_looked_up
-                                    else (
-                                        "No helpful index is known: it may have to read all rows."
-                                        if _has_no_help(group, served)
-                                        else ""
-                                    )
-                                )
-                            )
-                        )
-                    )
-                )
-            ),
-            most=_highest_severity(
-                group,
-                served,
-                is_once,
-                is_wide or is_unknown or is_prefix or is_most or is_looked_up,
-            ),
-        )
+        yield _scan(program, group, served)
 
+
+def _must_read_all(group: Group, served: Served | None) -> bool:
+    """Return whether a statement must read all rows, or reads them in order and stops early."""
+    finds_end = bool(served and served.finds_end)
+    is_chosen = is_chosen_by_scan(group, served)
+    if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
+        return True
+    is_by_order = served is None or served.is_other or served.sorts_less
+    often = group.totals.executions > ONCE
+    return stops_early(group) and is_by_order and often and not is_chosen  # see temp_btree_sort
+
+
+def _scan(program: Program, group: Group, served: Served | None) -> Finding | None:
+    """Return the finding about a statement's own scan."""
+    totals = group.totals
+    read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
+    columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
+    left = rows_left(group, served)
+    covering = _covering_index(group, served, left)
+    wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
+    is_unknown = wins[1] < wins[0] / 2
+    index = index_fix(group, served, columns, is_unknown)
+    doubt = _scan_doubt(group, served, left, bool(covering), is_unknown)
+    hides_code = served and (served.still_scans or (is_unknown and not covering.code))
+    return program.finding(
+        "full_scan",
+        group,
+        group.steady_ns * wins[0],
+        (
+            (
+                f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
+                f"{' each' if totals.executions > 1 else ''} to"
+                f" {'change' if group.writes else 'return'} {average(returned)}"
+                f"{joined_rows_text(left.least, returned)}"
+            ),
+            step_of(group, SCAN),
+            *partial_note(served),
+        ),
+        unless_changed(program, group, index + covering.fix + order_note(group) * bool(covering))
+        + _and_loaded_before(program, group),
+        program.loop_of(group),
+        code="" if hides_code else covering.code or code_of(program, group),
+        doubt=doubt,
+        most=_highest_severity(group, served, bool(doubt) or is_unknown),
+    )
+
+
+def _scan_doubt(
+    group: Group, served: Served | None, left: Left, is_covering: bool, is_unknown: bool
+) -> str:
+    """Return why an index may not help a scan; "" if it certainly does."""
+    read, returned = group.totals.full_scan_steps or 0.0, group.totals.rows_each or 0.0
+    index = served if served and served.code else None
+    is_open = group.share_of_open == 0.0
+    by_range = served and served.by_range and returned < MANY_RETURNED and not served.row_steps
+    reads_most = served and (is_covering or served.covers) and left.least > read / 2
+    looks_up = index and not index.covers and returned >= MANY_FETCHED * read
+    return first_of(
+        (_is_once(group, served), "It ran once: a report may have to read all rows."),
+        (index and index.by_prefix and not is_open, PREFIX),
+        (by_range, BY_RANGE),
+        (is_unknown, left.doubt),
+        (reads_most, READS_MOST_ROWS),
+        (looks_up, FETCHED),
+        (_has_no_help(group, served), "No helpful index is known: it may have to read all rows."),
+    )
+
+
+BY_RANGE = "The index is searched by a range: --prove measures how much it leaves to read."
 
 MANY_FETCHED = 0.05
 """A share of a table's rows. The cost of looking up each row depends on its width and place."""
@@ -274,14 +257,11 @@ def _has_no_help(group: Group, served: Served | None) -> bool:
     return not stored_function(group.statement, served) and not reads_json(group.statement)
 
 
-def _highest_severity(
-    group: Group, served: Served | None, is_once: bool, is_wide: bool
-) -> Severity:
+def _highest_severity(group: Group, served: Served | None, is_doubtful: bool) -> Severity:
     """Return the highest severity of a scan."""
-    has_none = _has_no_help(group, served)
-    if is_once and has_none:
+    if _is_once(group, served) and _has_no_help(group, served):
         return Severity.LOW  # it may have to read all rows, and no index is known
-    return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
+    return Severity.MEDIUM if is_doubtful else Severity.HIGH
 
 
 def sorts_less(program: Program, group: Group) -> bool:

@@ -34,7 +34,7 @@ GATES = ("time", "vmsteps", "counts", "plans", "findings")
 Record = Mapping[str, Any]
 
 
-class Interval(NamedTuple):
+class RatioInterval(NamedTuple):
     """A ratio of two versions, and its interval at level CONFIDENCE."""
 
     ratio: float
@@ -82,7 +82,7 @@ class FleetComparison:
         return {gate: len(found[gate]) for gate in gates if found.get(gate)}
 
 
-def interval(row: Record, figure: str, statements: int) -> Interval | None:
+def interval(row: Record, figure: str, statements: int) -> RatioInterval | None:
     """Return the ratio of a figure of two versions, or None if a version has fewer than MIN_HOSTS
     hosts.
 
@@ -103,7 +103,7 @@ def interval(row: Record, figure: str, statements: int) -> Interval | None:
     confidence = 1 - (1 - CONFIDENCE) / max(statements, 1)
     half = t_quantile(round(degrees, 2), confidence) * sqrt(both)
     log = later_mean - mean
-    return Interval(exp(log), exp(log - half), exp(log + half))
+    return RatioInterval(exp(log), exp(log - half), exp(log + half))
 
 
 def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
@@ -115,7 +115,7 @@ def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
     return rank_sum is not None and rank_sum_p(rank_sum, after, before) < limit
 
 
-def _is_beyond(times: Interval) -> bool:
+def _is_beyond(times: RatioInterval) -> bool:
     return times.low > SLOWER or times.high < FASTER
 
 

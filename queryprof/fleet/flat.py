@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from queryprof.analysis.report import Report
 from queryprof.findings.find import find
-from queryprof.fleet.names import Names, identifier
+from queryprof.fleet.names import FlatNames, identifier
 from queryprof.fleet.schema import COUNTED_BY, FLEET_TABLE, OWNER, SCHEMA
 from queryprof.model import Aggregate, FileWork, Process, Profile, Span
 from queryprof.recorder.autoload import program_named_in
@@ -127,7 +127,7 @@ class _Flattening:
     def __init__(self, profile: Profile, is_anonymous: bool) -> None:
         self._profile = profile
         self._report = Report(profile)
-        self._names = Names(profile, self._report.sites, is_anonymous)
+        self._names = FlatNames(profile, self._report.sites, is_anonymous)
         self._owners = {one.id: _owner(one) for one in profile.processes}
         self._of_all = _shared_fields(set(self._owners.values()))
         self._processes: dict[Owner, list[Process]] = {}

@@ -40,7 +40,7 @@ class FleetPlaces(Places):
         return "/".join(found.split(os.sep)[-PARTS_OUTSIDE:]) if os.path.isabs(found) else found
 
 
-class Names:
+class FlatNames:
     """The names of one profile.
 
     Args:

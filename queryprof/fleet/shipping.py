@@ -62,7 +62,7 @@ class AwayError(QueryprofError):
         self.reason = reason
 
 
-class Sent(NamedTuple):
+class SentWindows(NamedTuple):
     """The result of one run.
 
     Attributes:
@@ -116,7 +116,7 @@ class Shipper:
     def __exit__(self, *exc_info: object) -> None:
         self._context.close()
 
-    def run(self) -> Sent:
+    def run(self) -> SentWindows:
         """Take the ended windows, and send all waiting batches.
 
         Raises:
@@ -140,7 +140,7 @@ class Shipper:
                 sent += len(files) * is_taken
         if away:
             raise away
-        return Sent(sent, written)
+        return SentWindows(sent, written)
 
     def _drop_excess_batches(self) -> None:
         """Drop batches that exceed the size limit."""

@@ -26,7 +26,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DatabaseChange:
     """One change to the database.
 
     Attributes:
@@ -166,7 +166,7 @@ class Advice:
     """
 
     database: str
-    changes: tuple[Change, ...]
+    changes: tuple[DatabaseChange, ...]
     outweighed: tuple[Outweighed, ...]
     proofs: tuple[Proof, ...]
     rewrites: tuple[Rewrite, ...]

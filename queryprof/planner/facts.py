@@ -24,7 +24,7 @@ IN_ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippingComparison:
     """A comparison that skips rows.
 
     Attributes:
@@ -47,7 +47,7 @@ class RowSteps:
             rows.
     """
 
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippingComparison, ...]
     inner: int | None
     taken: int
     once: int

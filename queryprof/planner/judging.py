@@ -56,7 +56,7 @@ class OutOfTime(Exception):  # noqa: N818  it ends a search, and is no error
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The measurement of one statement with one set of parameters on one copy.
 
     Attributes:
@@ -263,12 +263,12 @@ class Judge:
         enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
         most_rows: int | None = None,
-    ) -> Mapping[str, Measured]:
+    ) -> Mapping[str, Measurement]:
         """See the judge's `measure`. Raises StatementError, OutOfTime."""
         found = self._ask(
             "measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns, most_rows
         )
-        return {name: Measured(*one) for name, one in found.items()}
+        return {name: Measurement(*one) for name, one in found.items()}
 
     def changes(self, name: str, sql: str, values: object) -> int:
         """See the judge's `changes`. Raises StatementError, OutOfTime."""

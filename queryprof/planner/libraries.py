@@ -20,7 +20,7 @@ STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
 Values = Any  # the parameters of a statement: a tuple or a dict
 
 
-class Counters:
+class LibraryCounters:
     """VM steps and page fetches of connections of the standard library's sqlite3."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Sqlite3:
         self.module, self.version = sqlite3, sqlite3.sqlite_version
         self.counters: Any = None
         try:
-            self.counters = Counters()
+            self.counters = LibraryCounters()
             with closing(self.open(":memory:")) as connection:
                 self.counters.pages(connection)
         except (ImportError, OSError, AttributeError, TypeError):

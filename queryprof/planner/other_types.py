@@ -14,13 +14,13 @@ from queryprof.planner.tried_index import TriedIndex, TriedTerm
 from queryprof.planner.tried_plans import in_quotes
 
 if TYPE_CHECKING:
-    from queryprof.planner.trial import Trial
+    from queryprof.planner.trial import StatementTrial
 
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 
 
 def columns_of_other_types(
-    trial: Trial, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    trial: StatementTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of scanned tables for which an index would help with another type, and
     those for which it would help without their collation.
@@ -41,7 +41,7 @@ def columns_of_other_types(
 
 
 def _would_serve(
-    trial: Trial,
+    trial: StatementTrial,
     before: Steps,
     table: str,
     listed: Sequence[tuple[str, str, int]],

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from queryprof.analysis.plans import Steps
 from queryprof.planner.better_plans import is_better
 from queryprof.planner.judging import EMPTY, Judge, StatementError
-from queryprof.planner.trial import Trial
+from queryprof.planner.trial import StatementTrial
 from queryprof.planner.tried_plans import in_quotes
 from queryprof.planner.values import replaced
-from queryprof.sql.clauses import Comparison, column_of, comparisons_of
+from queryprof.sql.clauses import ComparedOperands, column_of, comparisons_of
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
@@ -24,7 +24,7 @@ class PartialIndex:
     """A partial index, and the comparisons in its condition."""
 
     name: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ComparedOperands, ...]
 
 
 def partial_indexes(judge: Judge) -> list[PartialIndex]:
@@ -36,7 +36,7 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
 
 
 def missed_partial_index(
-    judge: Judge, trial: Trial, statement: str, before: Steps
+    judge: Judge, trial: StatementTrial, statement: str, before: Steps
 ) -> tuple[str, str, bool] | None:
     """Return a partial index that the planner would use if it had all rows, and whose condition the
     statement may imply; its condition; and whether the statement certainly implies it.
@@ -57,7 +57,7 @@ def missed_partial_index(
     return None
 
 
-def _is_meant(condition: Comparison, statement: str) -> bool | None:
+def _is_meant(condition: ComparedOperands, statement: str) -> bool | None:
     """Return whether a statement implies an index's condition that it writes differently: a column
     alone, NOT, IS TRUE and the like. It is False if the statement compares the column with an
     unknown value, and None if it does not imply the condition.
@@ -73,7 +73,7 @@ def _is_meant(condition: Comparison, statement: str) -> bool | None:
     return True if is_truth else None
 
 
-def _is_of_truth(one: Comparison) -> bool:
+def _is_of_truth(one: ComparedOperands) -> bool:
     words = [token.keyword for token in one.tokens[one.left_range.stop : one.right_range.stop]]
     return words in (["IS", "TRUE"], ["IS", "FALSE"])
 

@@ -25,7 +25,7 @@ from queryprof.planner.partial_indexes import (
 )
 from queryprof.planner.row_steps import row_steps, scan_of
 from queryprof.planner.statistics import set_statistics
-from queryprof.planner.trial import Trial
+from queryprof.planner.trial import StatementTrial
 from queryprof.planner.values import placeholders, replaced
 from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
@@ -62,7 +62,7 @@ MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\w+)")
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
-class Planner:
+class SchemaPlanner:
     """The planner of this Python's SQLite, in a process of its own that starts at first use."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Planner:
     def _with_row_steps(self, statement: str, served: Served | None) -> Served | None:
         if served is None or served.is_other or self._judge is None:
             return served
-        program = Trial(self._judge, statement).program()
+        program = StatementTrial(self._judge, statement).program()
         served = replace(served, is_aggregate=any(code in FOLDING for _, code, _, _ in program))
         is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
         if is_list or self._versions != {self._judge.version}:
@@ -136,7 +136,7 @@ class Planner:
     def knows(self, statement: str) -> bool:
         """Return whether its database has the names in it, as far as there is time to check."""
         try:
-            Trial(self._start_judge(self._databases.get(statement, "")), statement).plan()
+            StatementTrial(self._start_judge(self._databases.get(statement, "")), statement).plan()
         except StatementError as error:
             # A trigger may write to a virtual table, which the copy does not have.
             missing = MISSING_TABLE.search(str(error))
@@ -148,7 +148,9 @@ class Planner:
     def tables(self, statement: str) -> frozenset[str]:
         """Return the tables that a statement reads; empty if its schema is unknown."""
         with suppress(StatementError, OutOfTime, ProofError):
-            return Trial(self._start_judge(self._databases.get(statement, "")), statement).tables()
+            return StatementTrial(
+                self._start_judge(self._databases.get(statement, "")), statement
+            ).tables()
         return frozenset()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
@@ -165,13 +167,15 @@ class Planner:
         """Return whether the planner chooses another plan without the statistics."""
         database = self._databases.get(statement, "")
         with suppress(StatementError, OutOfTime, ProofError):
-            found = Trial(self._start_judge(database, with_statistics=False), statement).plan()
+            found = StatementTrial(
+                self._start_judge(database, with_statistics=False), statement
+            ).plan()
             return bool(plans) and found not in plans
         return False
 
     def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
         judge = self._start_judge(self._databases.get(statement, ""))
-        trial = Trial(judge, statement)
+        trial = StatementTrial(judge, statement)
         before = trial.plan()
         if before in plans or not plans:
             served = trial.served(before)
@@ -180,10 +184,12 @@ class Planner:
             with_prefixes = with_prefixes_of(statement)
             if served.code or with_prefixes == statement:
                 return served
-            return replace(Trial(judge, with_prefixes).served(before), plan=before, by_prefix=True)
+            return replace(
+                StatementTrial(judge, with_prefixes).served(before), plan=before, by_prefix=True
+            )
         partial = [index for index in partial_indexes(judge) if is_used(index.name, plans)]
         if partial:  # the recorded text lacks the values that a partial index needs
-            trial = Trial(judge, with_values_of(partial, statement))
+            trial = StatementTrial(judge, with_values_of(partial, statement))
             before = trial.plan()
             return trial.served(before) if before in plans else None
         return _served_otherwise(judge, statement, plans) or Served(before, is_other=True)
@@ -210,9 +216,9 @@ def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> S
     """Return how to serve a statement if a number in LIMIT, or a foreign key, leads to the
     program's plan; None otherwise.
     """
-    trial, with_limits = Trial(judge, statement), with_limits_of(statement)
+    trial, with_limits = StatementTrial(judge, statement), with_limits_of(statement)
     if with_limits != statement:
-        limited = Trial(judge, with_limits)
+        limited = StatementTrial(judge, with_limits)
         if (plan := limited.plan()) in plans:
             return limited.served(plan)
     judge.enforce_references(EMPTY, True)

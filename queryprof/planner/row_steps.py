@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from queryprof.planner.facts import LeftOut, RowSteps
+from queryprof.planner.facts import RowSteps, SkippingComparison
 
 COMPARISONS = frozenset({"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "If", "IfNot", "IsNull", "NotNull"})
 LOOKUPS = frozenset({"SeekRowid", "NotFound", "NotExists"})
@@ -93,7 +93,7 @@ def row_steps(
 
 def _left_out(
     body: Sequence[Instruction], scan: Scan, columns: Sequence[str], key: str
-) -> Iterator[LeftOut]:
+) -> Iterator[SkippingComparison]:
     """Yield the comparisons of a loop that skip rows."""
     names = frozenset({""})
     compared: set[str] = set()
@@ -106,7 +106,7 @@ def _left_out(
         elif code in COMPARISONS and p2 == scan.end:
             if compared:  # otherwise it is the previous comparison again
                 names = frozenset(compared)
-            yield LeftOut(names, at - scan.begin + 2)
+            yield SkippingComparison(names, at - scan.begin + 2)
             compared = set()
         elif code not in AS_STORED:
             compared.add("")  # a value computed with it

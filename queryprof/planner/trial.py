@@ -63,7 +63,7 @@ LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Trial:
+class StatementTrial:
     """One statement on the empty copy."""
 
     def __init__(self, judge: Judge, statement: str) -> None:

@@ -19,7 +19,7 @@ import apsw
 from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
 from queryprof.confined.several import refuse_several
 from queryprof.planner.values import placeholders, replaced
-from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.schema import DatabaseSchema, SchemaTable
 from queryprof.sql.tokens import Token, tokens_of
 
 EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS
@@ -40,7 +40,7 @@ class NotPrepared(Exception):  # noqa: N818  reported to the user; not a bug
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedColumn:
     """A column, and how a statement compares it."""
 
     column: str
@@ -59,7 +59,7 @@ class Access:
     """
 
     table: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ComparedColumn, ...]
     order: tuple[tuple[str, bool], ...]
     used: frozenset[str] | None
 
@@ -180,7 +180,7 @@ def placeholder_marker(number: int) -> str:
 class _Table:
     """A virtual table for the planner. Nothing reads from it."""
 
-    def __init__(self, table: Table, met: list[Access]) -> None:
+    def __init__(self, table: SchemaTable, met: list[Access]) -> None:
         self._table, self._met = table, met
 
     def BestIndexObject(self, info: Any) -> bool:  # noqa: N802  APSW's name
@@ -190,7 +190,7 @@ class _Table:
             return names[number] if 0 <= number < len(names) else "rowid"
 
         comparisons = tuple(
-            Comparison(
+            ComparedColumn(
                 name(info.get_aConstraint_iColumn(number)),
                 info.get_aConstraint_op(number),
                 info.get_aConstraint_collation(number).upper(),
@@ -231,7 +231,7 @@ def _constant(info: Any, number: int) -> object:
 
 
 class _Module:
-    def __init__(self, tables: dict[str, Table], met: list[Access]) -> None:
+    def __init__(self, tables: dict[str, SchemaTable], met: list[Access]) -> None:
         self._tables, self._met = tables, met
 
     def Create(self, _connection: object, _module: str, _schema: str, name: str, *_: object) -> Any:  # noqa: N802

@@ -10,9 +10,9 @@ from itertools import permutations
 from queryprof.analysis.plans import signs_of
 from queryprof.planner.expressions import expressions_of
 from queryprof.planner.judging import EMPTY, Judge
-from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, Comparison
+from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, ComparedColumn
 from queryprof.proof.index import Candidate, Term
-from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.schema import DatabaseSchema, SchemaTable
 
 MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
 """The most columns of a covering index, and their largest share of the table's columns."""
@@ -59,11 +59,13 @@ def of_references(
     )
 
 
-def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iterator[Candidate]:
+def _of_access(
+    access: Access, table: SchemaTable, expressions: Sequence[str]
+) -> Iterator[Candidate]:
     columns = {column.name: column for column in table.columns if not column.is_rowid}
     compared = [one for one in access.comparisons if one.column in columns]
 
-    def term(comparison: Comparison) -> Term:
+    def term(comparison: ComparedColumn) -> Term:
         own = columns[comparison.column].collation
         wanted = {LIKE: "NOCASE", GLOB: "BINARY"}.get(comparison.operator, comparison.collation)
         return Term(comparison.column, "" if wanted == own else wanted)

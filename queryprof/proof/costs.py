@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.model.advice import Cost
-from queryprof.planner.judging import Measured
+from queryprof.planner.judging import Measurement
 
 
-def total_cost(found: Sequence[Measured]) -> Cost:
+def total_cost(found: Sequence[Measurement]) -> Cost:
     """Return the total cost of statements that are executed one after another."""
     return Cost(
         float(sum(one.ns for one in found)),

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from queryprof.model.advice import Outweighed
 from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.index import Candidate, quote_name
-from queryprof.proof.schema import DatabaseSchema, Table
-from queryprof.proof.workload import Query
+from queryprof.proof.schema import DatabaseSchema, SchemaTable
+from queryprof.proof.workload import RecordedQuery
 
 ROUNDS = 3
 
@@ -20,7 +20,9 @@ class Inserts:
         outweighed: indexes that cost inserts more than they save statements, in the order of trial.
     """
 
-    def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
+    def __init__(
+        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedQuery]
+    ) -> None:
         self._judge, self._schema = judge, schema
         self._recorded: dict[str, int] = {}
         self.outweighed: list[tuple[tuple[Candidate, ...], Outweighed]] = []
@@ -68,7 +70,7 @@ class Inserts:
         )
 
 
-def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
+def insert_costs(judge: Judge, table: SchemaTable, rounds: int) -> dict[str, float]:
     """Return the time (ns) of an insert into a table on both copies; empty if it cannot be
     measured.
     """

@@ -16,19 +16,19 @@ from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
 from queryprof.findings.finding import Finding
-from queryprof.model.advice import Advice, Change, NotMeasured, Proof
+from queryprof.model.advice import Advice, DatabaseChange, NotMeasured, Proof
 from queryprof.planner.judging import (
     AFTER,
     BEFORE,
     EMPTY,
     WHOLE,
     Judge,
-    Measured,
+    Measurement,
     OutOfTime,
     StatementError,
     judge_for,
 )
-from queryprof.planner.trial import Trial
+from queryprof.planner.trial import StatementTrial
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.analysis import Analysis
@@ -36,8 +36,8 @@ from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.rewrites import rewrites_of
 from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
-from queryprof.proof.search import Search, Step, names
-from queryprof.proof.workload import Query, queries_of
+from queryprof.proof.search import ChangeSearch, Step, names
+from queryprof.proof.workload import RecordedQuery, queries_of
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 
 BUDGET_S = 60.0
@@ -101,7 +101,7 @@ def prove(
         if _has_references(judge, report):
             judge.enforce_all_references()
             judge.enforce_references(BEFORE, True)
-        search = Search(judge, schema, _queries(report, judge, schema, database))
+        search = ChangeSearch(judge, schema, _queries(report, judge, schema, database))
         every = 1
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -142,7 +142,7 @@ def _has_references(judge: Judge, report: Report) -> bool:
     for statement, known in plans_by_statement(report.profile.plans).items():
         if verb_of(statement) not in WRITES:
             continue
-        trial = Trial(judge, statement)
+        trial = StatementTrial(judge, statement)
         with contextlib.suppress(StatementError):
             before = trial.plan()
             judge.enforce_references(EMPTY, True)
@@ -177,7 +177,7 @@ def _copy(judge: Judge, path: Path) -> None:
 
 def _queries(
     report: Report, judge: Judge, schema: DatabaseSchema, database: str
-) -> tuple[Query, ...]:
+) -> tuple[RecordedQuery, ...]:
     accesses = Accesses(schema)
     try:
         queries = queries_of(report, judge, schema, accesses)
@@ -195,9 +195,11 @@ def _queries(
     return queries
 
 
-def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
+def _prove(
+    judge: Judge, search: ChangeSearch
+) -> tuple[tuple[DatabaseChange, ...], tuple[Proof, ...]]:
     """Repeat the changes in order on a fresh copy, and measure all statements on both."""
-    made: list[tuple[Step, Change]] = []
+    made: list[tuple[Step, DatabaseChange]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
         judge.take(BEFORE, AFTER)
@@ -219,8 +221,8 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
 
 
 def _changes_that_add_up(
-    changes: tuple[Change, ...], proofs: Sequence[Proof]
-) -> tuple[Change, ...]:
+    changes: tuple[DatabaseChange, ...], proofs: Sequence[Proof]
+) -> tuple[DatabaseChange, ...]:
     """Return the changes with savings that add up to the total over all statements. These were
     measured again after the last change.
     """
@@ -233,7 +235,7 @@ def _changes_that_add_up(
     return tuple(replace(change, win_ns=change.win_ns * won_ns / wins_ns) for change in changes)
 
 
-def _is_of_use(search: Search, step: Step, change: Change) -> bool:
+def _is_of_use(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
     """Return whether a change also helps on this copy. If not, undo it."""
     if isinstance(step, Analysis):
         is_used = change.win_ns > 0
@@ -244,7 +246,9 @@ def _is_of_use(search: Search, step: Step, change: Change) -> bool:
     return is_used
 
 
-def _make_change(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
+def _make_change(
+    judge: Judge, search: ChangeSearch, step: Step, costs: dict[str, float]
+) -> DatabaseChange:
     """Make a change, and update `costs`: the time (ns) of each statement."""
     name = search.name(step)
     bytes_before = judge.size(AFTER)
@@ -265,7 +269,7 @@ def _make_change(judge: Judge, search: Search, step: Step, costs: dict[str, floa
     slower = search.inserts.slower_ns(step.table) if slower_before is not None else None
     lost_ns = None if slower is None or slower_before is None else max(0.0, slower - slower_before)
     inserts = search.inserts.recorded(step.table)
-    return Change(
+    return DatabaseChange(
         step.sql(name) + ";",
         _statistics_again(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
         name,
@@ -277,7 +281,7 @@ def _make_change(judge: Judge, search: Search, step: Step, costs: dict[str, floa
     )
 
 
-def _statistics_again(search: Search) -> str:
+def _statistics_again(search: ChangeSearch) -> str:
     """Return the SQL that undoes ANALYZE."""
     rows = [", ".join(map(_quote_value, row)) for row in search.statistics]
     again = (
@@ -290,7 +294,7 @@ def _quote_value(value: object) -> str:
     return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
-def _proof(search: Search, query: Query) -> Proof:
+def _proof(search: ChangeSearch, query: RecordedQuery) -> Proof:
     pairs = []
     for number in range(len(query.samples)):
         pair = _measure_pair(search, query, number)
@@ -333,7 +337,9 @@ def _proof(search: Search, query: Query) -> Proof:
     )
 
 
-def _measure_pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
+def _measure_pair(
+    search: ChangeSearch, query: RecordedQuery, number: int
+) -> dict[str, Measurement]:
     """Measure a sample on both copies, alternating, unless the search found it to be many times
     slower.
     """
@@ -345,7 +351,7 @@ def _measure_pair(search: Search, query: Query, number: int) -> dict[str, Measur
     return search.measured((BEFORE, AFTER), query, number, ROUNDS, ENOUGH_NS)
 
 
-def _other_rows(query: Query, rows: Sequence[int]) -> str:
+def _other_rows(query: RecordedQuery, rows: Sequence[int]) -> str:
     """Return why the rows differ. They may be the same rows in another order among equals."""
     if clauses_of(query.statement).limits:
         return (

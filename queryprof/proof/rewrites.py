@@ -9,12 +9,12 @@ from sqlglot.errors import SqlglotError
 
 from queryprof.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
-from queryprof.planner.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
+from queryprof.planner.judging import AFTER, BEFORE, Judge, Measurement, OutOfTime, StatementError
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.joining import join
 from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, keyset
-from queryprof.proof.search import Search
-from queryprof.proof.workload import Query
+from queryprof.proof.search import ChangeSearch
+from queryprof.proof.workload import RecordedQuery
 
 ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
@@ -31,7 +31,7 @@ MIN_ROWS, MAX_ROWS = 10, 200
 COMPARISON_CATEGORIES = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
-def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
+def rewrites_of(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
     """Return the rewrites that are faster with equal rows, in the order of the findings."""
     found: dict[str, Rewrite] = {}
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -52,7 +52,7 @@ def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, .
 
 
 def _rewritings(
-    search: Search, finding: Finding, queries: Mapping[str, Query]
+    search: ChangeSearch, finding: Finding, queries: Mapping[str, RecordedQuery]
 ) -> Iterator[Rewriting]:
     """Yield the texts to try for a finding."""
     judge = search.judge
@@ -92,7 +92,7 @@ WHERE i."unique" AND NOT i.partial AND x.seqno = 0 AND x.name = ?2 COLLATE NOCAS
 """The collations of a table's unique indexes with a single column."""
 
 
-def _is_unique(search: Search, table: str, column: str) -> bool:
+def _is_unique(search: ChangeSearch, table: str, column: str) -> bool:
     """Return whether a column has no duplicates, whatever is written to it."""
     known = search.schema.table(table)
     one = known.column(column) if known else None
@@ -116,7 +116,7 @@ def _columns(judge: Judge, sql: str, values: object) -> list[str]:
 
 
 def _fastest_rewrite(
-    search: Search, query: Query, rewritings: Iterator[Rewriting]
+    search: ChangeSearch, query: RecordedQuery, rewritings: Iterator[Rewriting]
 ) -> Rewrite | None:
     """Return the fastest rewrite on the unchanged database, or else with the changes."""
     tried = list(rewritings)
@@ -130,7 +130,7 @@ def _fastest_rewrite(
 
 
 def _measure_rewrite(
-    search: Search, query: Query, copy: str, rewriting: Rewriting
+    search: ChangeSearch, query: RecordedQuery, copy: str, rewriting: Rewriting
 ) -> Rewrite | None:
     """Return a rewrite if it is faster for the same rows."""
     costs: list[tuple[Cost, Cost]] = []
@@ -181,7 +181,7 @@ def _has_equal_rows(judge: Judge, copy: str, turn: Turn) -> bool:
     return len(digests) == 1
 
 
-def _execute_once(judge: Judge, copy: str, text: Text) -> Measured:
+def _execute_once(judge: Judge, copy: str, text: Text) -> Measurement:
     return judge.measure([copy], *text, False, 1, 0)[copy]
 
 

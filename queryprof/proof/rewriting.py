@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from queryprof.planner.values import Values
 from queryprof.proof.index import quote_name
 from queryprof.proof.parameters import Parameters
-from queryprof.proof.schema import Column, DatabaseSchema, Table
+from queryprof.proof.schema import DatabaseSchema, SchemaColumn, SchemaTable
 from queryprof.proof.workload import Sample
 
 Text = tuple[str, Values]
@@ -218,7 +218,7 @@ class _Columns:
     schema: DatabaseSchema
     rows: Rows
 
-    def found(self, name: exp.Column, tree: exp.Expr) -> tuple[Table, Column] | None:
+    def found(self, name: exp.Column, tree: exp.Expr) -> tuple[SchemaTable, SchemaColumn] | None:
         """Return the column of a name in a statement; None if several tables have it."""
         tables = {
             source.name.lower()
@@ -229,11 +229,11 @@ class _Columns:
         found = [(table, column) for table in known if (column := table.column(name.name))]
         return found[0] if len(found) == 1 else None
 
-    def column(self, name: exp.Column, tree: exp.Expr) -> Column | None:
+    def column(self, name: exp.Column, tree: exp.Expr) -> SchemaColumn | None:
         found = self.found(name, tree)
         return found[1] if found else None
 
-    def storage_classes(self, table: Table, column: Column) -> set[str]:
+    def storage_classes(self, table: SchemaTable, column: SchemaColumn) -> set[str]:
         """Return the storage classes of its values, without NULL. A column may hold other classes
         than its type defines (https://www.sqlite.org/datatype3.html).
         """
@@ -361,6 +361,6 @@ def _of_one_kind(
         yield how, f"({equal} COLLATE {two.collation} AND {equal})"
 
 
-def _affinity(column: Column) -> str:
+def _affinity(column: SchemaColumn) -> str:
     """Return the affinity of a column's type: https://www.sqlite.org/datatype3.html, 3.1."""
     return next((kind for part, kind in TYPES if part in column.type.upper()), "NUMERIC")

@@ -7,7 +7,7 @@ import contextlib
 from queryprof.planner.judging import BEFORE, WHOLE, Judge, StatementError
 from queryprof.planner.statistics import set_statistics, statistics_of
 from queryprof.proof.index import quote_name
-from queryprof.proof.schema import DatabaseSchema, Table, create
+from queryprof.proof.schema import DatabaseSchema, SchemaTable, create
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
 LARGE_ROWS = 10_000
@@ -46,7 +46,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     return every
 
 
-def _fill(judge: Judge, table: Table, every: int) -> None:
+def _fill(judge: Judge, table: SchemaTable, every: int) -> None:
     columns = ", ".join(quote_name(name) for name in table.inserted)
     name = quote_name(table.name)
     # Not simply every n-th row: repeating values in a table might have the same period.

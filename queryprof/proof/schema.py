@@ -17,7 +17,7 @@ HIDDEN, GENERATED = 1, (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SchemaColumn:
     """A column. `is_rowid` is True for INTEGER PRIMARY KEY, an alias of the rowid."""
 
     name: str
@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SchemaTable:
     """An ordinary table.
 
     Attributes:
@@ -38,7 +38,7 @@ class Table:
 
     name: str
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
     key: tuple[str, ...]
     rows: int
     has_rowid: bool
@@ -47,7 +47,7 @@ class Table:
     def inserted(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns if not column.is_generated)
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> SchemaColumn | None:
         return next((one for one in self.columns if one.name.lower() == name.lower()), None)
 
 
@@ -61,12 +61,12 @@ class DatabaseSchema:
         names: all names in lower case.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[SchemaTable, ...]
     others: tuple[str, ...]
     indexes: tuple[Candidate, ...]
     names: frozenset[str]
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> SchemaTable | None:
         return next((one for one in self.tables if one.name.lower() == name.lower()), None)
 
 
@@ -108,7 +108,7 @@ def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
     return False
 
 
-def _table_of(judge: Judge, name: str, sql: str) -> Table:
+def _table_of(judge: Judge, name: str, sql: str) -> SchemaTable:
     listed = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
     info = [row for row in judge.rows(EMPTY, listed, (name,)) if row[3] != HIDDEN]
     try:
@@ -125,13 +125,13 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
     )
     collations = _collations(judge, name, [row[0] for row in info])
     columns = tuple(
-        Column(
+        SchemaColumn(
             row[0], row[1], collations.get(row[0], "BINARY"), row[3] in GENERATED, row[0] == alias
         )
         for row in info
     )
     key = (alias or "rowid",) if has_rowid else tuple(row[0] for row in primary)
-    return Table(name, sql, columns, key, int(rows), has_rowid)
+    return SchemaTable(name, sql, columns, key, int(rows), has_rowid)
 
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
@@ -148,7 +148,7 @@ def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
     return {name: collation.upper() for name, collation in rows}
 
 
-def _index_terms(judge: Judge, index: str, table: Table) -> tuple[Term, ...]:
+def _index_terms(judge: Judge, index: str, table: SchemaTable) -> tuple[Term, ...]:
     """Return the terms of an index; () if it contains expressions."""
     listed = 'SELECT name, "desc", coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
     found = []

@@ -1,5 +1,4 @@
-"""Search for indexes: build them on the copy, measure, and keep those that save more than they
-cost.
+"""Search for indexes: build them on a copy, measure, and keep those that save more than they cost.
 
 The search is lazy greedy. An index can only save less if others already exist. So a candidate whose
 last known savings are below the best one's need not be built again (M. Minoux, Accelerated greedy
@@ -23,7 +22,7 @@ from queryprof.planner.judging import (
     EMPTY,
     UNLIMITED_NS,
     Judge,
-    Measured,
+    Measurement,
     StatementError,
 )
 from queryprof.planner.statistics import set_statistics, statistics_of
@@ -33,7 +32,7 @@ from queryprof.proof.index import Candidate
 from queryprof.proof.inserts import Inserts
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.times import Times
-from queryprof.proof.workload import Query, other_work
+from queryprof.proof.workload import RecordedQuery, other_work
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -60,7 +59,7 @@ Team = tuple[Candidate, ...]
 """Indexes that are tried together: an OR may need one for each branch."""
 
 
-class Search:
+class ChangeSearch:
     """Search for the changes that save most of the recorded time.
 
     Attributes:
@@ -69,13 +68,14 @@ class Search:
         statistics: those in the database. inserts: the recorded inserts, and what they lose.
     """
 
-    def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
+    def __init__(
+        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedQuery]
+    ) -> None:
         self.judge, self.schema = judge, schema
-        self.queries: list[Query] = []
+        self.queries: list[RecordedQuery] = []
         self.reasons: dict[str, str] = {}
         self.chosen: list[Step] = []
-        self.base: dict[str, tuple[Measured, ...]] = {}
-        """The measured samples of each statement with the unchanged database."""
+        self.base: dict[str, tuple[Measurement, ...]] = {}  # with the unchanged database
         self.times = Times(self.queries)
         self._names: dict[Step, str] = {}
         self.all_queries = tuple(queries)
@@ -101,14 +101,13 @@ class Search:
                 self.reasons[query.statement] = str(error)
         self.times.now = dict(self.times.base)
 
-    def base_ns(self, query: Query) -> float:
+    def base_ns(self, query: RecordedQuery) -> float:
         """Return the time (ns) of one execution with the unchanged database."""
         return self.times.base[query.statement]
 
     def run(self) -> None:
         """Fill `chosen`. The list is valid however the search ends. Raises OutOfTime."""
-        # The savings at the last trial (at first an upper bound), and the number of other changes
-        # then.
+        # The savings at the last trial (at first an upper bound), and the changes until then.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
             for number, (team, bound) in enumerate(self._indexes_with_bounds().items())
@@ -260,7 +259,7 @@ class Search:
             or any(names(self.plan(query, AFTER), one) for one in indexes)
         }
 
-    def plan(self, query: Query, copy: str) -> tuple[str, ...]:
+    def plan(self, query: RecordedQuery, copy: str) -> tuple[str, ...]:
         """Return the plans for all samples of a statement."""
         return tuple(
             step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
@@ -276,14 +275,16 @@ class Search:
     def _drop(self, one: Candidate) -> None:
         self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
-    def cost(self, query: Query, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
+    def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
         """Return the mean time (ns) of one execution over the samples, or the limit if that is
         less.
         """
         return fmean(one.ns for one in self._measured_samples(query, copy, limit_ns))
 
-    def _measured_samples(self, query: Query, copy: str, limit_ns: float) -> tuple[Measured, ...]:
-        found: list[Measured] = []
+    def _measured_samples(
+        self, query: RecordedQuery, copy: str, limit_ns: float
+    ) -> tuple[Measurement, ...]:
+        found: list[Measurement] = []
         for number in range(len(query.samples)):
             found.append(self.measured((copy,), query, number, ROUNDS, ENOUGH_NS, limit_ns)[copy])
             if max(found[0].ns, self.times.base.get(query.statement, 0)) > LONG_NS:
@@ -293,12 +294,12 @@ class Search:
     def measured(
         self,
         copies: Sequence[str],
-        query: Query,
+        query: RecordedQuery,
         number: int,
         rounds: int,
         enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
-    ) -> dict[str, Measured]:
+    ) -> dict[str, Measurement]:
         """Measure one sample of a statement on copies, alternating."""
         one = query.samples[number]
         # Interrupting a write ends the transaction around it.
@@ -384,7 +385,7 @@ class Search:
         self.judge.do(AFTER, "RELEASE queryprof_without")
         return is_good
 
-    def _worst_ns(self, query: Query) -> float:
+    def _worst_ns(self, query: RecordedQuery) -> float:
         """Return the time from which a statement has lost more than a change must save."""
         base = self.times.base[query.statement]
         return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from queryprof.model.advice import SLOWER
-from queryprof.proof.workload import Query
+from queryprof.proof.workload import RecordedQuery
 
 MIN_SHARE = 0.03
 """A share of the remaining time. An index that saves less is not worth it."""
@@ -29,7 +29,7 @@ class Times:
         base: with the unchanged database. now: with the chosen changes.
     """
 
-    queries: Sequence[Query]
+    queries: Sequence[RecordedQuery]
     base: dict[str, float] = field(default_factory=dict)
     now: dict[str, float] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class Times:
         whole_ns = sum(query.ns for query in self.queries)
         return max(MIN_SHARE * self.left_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
-    def slower(self, costs: dict[str, float]) -> list[Query]:
+    def slower(self, costs: dict[str, float]) -> list[RecordedQuery]:
         """Return the statements that are slower with the new costs, which may be limits."""
         return [
             query
@@ -75,7 +75,7 @@ class Times:
                 won += self.won_ns(query, now, new)
         return won
 
-    def won_ns(self, query: Query, was_ns: float, now_ns: float) -> float:
+    def won_ns(self, query: RecordedQuery, was_ns: float, now_ns: float) -> float:
         """Return the recorded time that a statement saves if its executions become faster. Losses
         count as measured, since a ratio of short times is unreliable.
         """

@@ -14,7 +14,7 @@ from queryprof.analysis.units import average
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
-from queryprof.planner.judging import BEFORE, Judge, Measured, StatementError
+from queryprof.planner.judging import BEFORE, Judge, Measurement, StatementError
 from queryprof.planner.values import Values, placeholders, recorded_values, replaced
 from queryprof.proof.accesses import Access, Accesses, NotPrepared, placeholder_marker
 from queryprof.proof.index import quote_name
@@ -73,7 +73,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class RecordedQuery:
     """One recorded statement.
 
     Attributes:
@@ -107,7 +107,7 @@ class Query:
 
 def queries_of(
     report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
-) -> tuple[Query, ...]:
+) -> tuple[RecordedQuery, ...]:
     """Return the statements that took most of the time, longest first."""
     spent: dict[str, list[int]] = {}
     fetches: dict[str, set[str]] = {}
@@ -127,7 +127,7 @@ def queries_of(
     for exemplar in report.profile.exemplars:
         exemplars.setdefault(exemplar.statement, []).append(exemplar)
     all_ns = sum(ns for ns, *_ in spent.values()) or 1
-    found: list[Query] = []
+    found: list[RecordedQuery] = []
     seen_ns = 0
     for statement, sums in sorted(spent.items(), key=lambda one: -one[1][0]):
         ns, executions, rows, steps, counted = sums
@@ -137,7 +137,7 @@ def queries_of(
         seen_ns += ns
         writes = verb_of(statement) in WRITES
         reads_all = fetches.get(statement) == {"fetchall"}
-        query = Query(
+        query = RecordedQuery(
             statement,
             ns,
             executions,
@@ -150,7 +150,7 @@ def queries_of(
     return tuple(found)
 
 
-def other_work(query: Query, found: Sequence[Measured]) -> str:
+def other_work(query: RecordedQuery, found: Sequence[Measurement]) -> str:
     """Return why measurements with drawn values do not represent the recorded executions; "" if
     they may.
 
@@ -181,15 +181,15 @@ def _begins(operation: str) -> bool:
 
 
 def _with_samples(
-    query: Query,
+    query: RecordedQuery,
     exemplars: Sequence[Exemplar],
     judge: Judge,
     schema: DatabaseSchema,
     accesses: Accesses,
-) -> Query:
+) -> RecordedQuery:
     def sampled_query(
         samples: tuple[Sample, ...] = (), used: tuple[Access, ...] = (), reason: str = ""
-    ) -> Query:
+    ) -> RecordedQuery:
         return replace(query, accesses=used, samples=samples, reason=reason)
 
     read = _rows_by_values(exemplars)
@@ -216,7 +216,7 @@ def _with_samples(
 
 
 def _drawn_samples(
-    query: Query,
+    query: RecordedQuery,
     exemplars: Sequence[Exemplar],
     used: Sequence[Access],
     judge: Judge,
@@ -232,7 +232,7 @@ def _drawn_samples(
     return [Sample(sql, values, True, most_rows) for sql, values in drawn]
 
 
-def _unknown(query: Query, was_recorded: bool) -> str:
+def _unknown(query: RecordedQuery, was_recorded: bool) -> str:
     """Return why there are no values to measure a statement with."""
     if was_recorded:
         return "its changes were already made: use a copy from before the run"

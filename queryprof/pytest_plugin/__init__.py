@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from queryprof.pytest_plugin.queries import Queries
+    from queryprof.pytest_plugin.queries import CountedQueries
     from queryprof.pytest_plugin.recorder import TestRecorder
 
 NAME = "queryprof-recorder"
@@ -164,7 +164,7 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture
-def queryprof(request: pytest.FixtureRequest) -> Queries:
+def queryprof(request: pytest.FixtureRequest) -> CountedQueries:
     """The queries of the test so far: `.queries`, `.count()`, `.at_most(3)`."""
     recorder = _recorder(request.config)
     if recorder is None:

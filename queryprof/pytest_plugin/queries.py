@@ -15,7 +15,7 @@ from queryprof.testing.at_most import at_most
 from queryprof.testing.calls import Calls
 
 
-class Queries:
+class CountedQueries:
     """The value of the fixture.
 
     Args:
@@ -51,7 +51,7 @@ class _AtMost(at_most):
             pytest.fail(str(error), pytrace=False)
 
 
-class _Unrecorded(Queries):
+class _Unrecorded(CountedQueries):
     """The fixture's value if nothing can be recorded.
 
     Limits are ignored, and a test that reads figures is skipped.
@@ -62,7 +62,7 @@ class _Unrecorded(Queries):
         return nullcontext()
 
 
-def queries_without_recording() -> Queries:
+def queries_without_recording() -> CountedQueries:
     """Return the fixture's value for systems where nothing can be recorded."""
 
     def skip() -> Calls:

@@ -23,7 +23,7 @@ from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import record_of
-from queryprof.testing.suite_baseline import Selection
+from queryprof.testing.suite_baseline import CollectedPart
 from queryprof.testing.summary import (
     NOTHING_COMPARED,
     NOTHING_SEEN,
@@ -35,7 +35,7 @@ from queryprof.testing.summary import (
 
 if TYPE_CHECKING:
     from queryprof.pytest_plugin.gate import Gate
-    from queryprof.pytest_plugin.queries import Queries
+    from queryprof.pytest_plugin.queries import CountedQueries
     from queryprof.testing.suite_baseline import TestRecord
 
 SAVE = "pytest --queryprof-save"
@@ -164,12 +164,12 @@ class TestRecorder:
         meter.border()
         return Calls(list(phase.parts), meter.descriptions, self._rules)
 
-    def queries(self) -> Queries:
+    def queries(self) -> CountedQueries:
         """Return the fixture's value."""
-        from queryprof.pytest_plugin.queries import Queries
+        from queryprof.pytest_plugin.queries import CountedQueries
 
         self._recorded_block()
-        return Queries(self._calls_so_far)
+        return CountedQueries(self._calls_so_far)
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, Any, None]:
@@ -230,14 +230,14 @@ class TestRecorder:
         self._selected |= set(ids)
         self._collected |= self._selected
 
-    def _command_line_selection(self, session: pytest.Session) -> Selection:
+    def _command_line_selection(self, session: pytest.Session) -> CollectedPart:
         """Return what the command line selects. An interrupted run has not collected the rest."""
         chosen = any(self._config.getoption(name, None) for name in SELECTING_OPTIONS)
         given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
         if chosen or any("::" in str(argument) for argument in given):
-            return Selection.SOME
+            return CollectedPart.SOME
         ended = session.exitstatus in COMPLETE and not (session.shouldstop or session.shouldfail)
-        return Selection.FILES if given or not ended else Selection.ALL
+        return CollectedPart.FILES if given or not ended else CollectedPart.ALL
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found: TestRecord | None = getattr(report, "queryprof", None)
@@ -270,7 +270,7 @@ class TestRecorder:
                 self._not_saved = str(error)
         self._compares_nothing = (
             gate.baseline.compares_nothing(self._calls)
-            and self._command_line_selection(session) is Selection.ALL
+            and self._command_line_selection(session) is CollectedPart.ALL
         )
         self._has_seen_nothing = gate.baseline.has_seen_nothing(self._calls, self._selected)
         is_wrong = self._not_saved or self._compares_nothing or self._has_seen_nothing

@@ -81,7 +81,7 @@ class NoWayError(AttachError):
     """There is no way to make a process look for commands."""
 
 
-class Attachment:
+class AttachedProcess:
     """A process that records itself for this command, until `end`.
 
     Attributes:
@@ -119,7 +119,7 @@ class Attachment:
         return ""
 
 
-def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
+def attach(pid: int, runner: str, stop: int | None = None) -> AttachedProcess:
     """Make a process record itself for a runner (`Runner.variable`).
 
     Args:
@@ -139,7 +139,7 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     except BaseException:
         os.close(process)
         raise
-    return Attachment(pid, runner, process)
+    return AttachedProcess(pid, runner, process)
 
 
 def open_process(pid: int) -> int:

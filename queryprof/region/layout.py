@@ -14,7 +14,7 @@ SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
 """Size of a value in bytes, by code."""
 
 
-class Column:
+class RowColumn:
     """A column of a table: its `struct` code, its offset in a row, its size in bytes."""
 
     __slots__ = ("at", "bytes", "code", "name")
@@ -26,7 +26,7 @@ class Column:
             raise ValueError(f"column {text!r}")
 
 
-class Table:
+class RegionTable:
     """A table: its position in the region, and the columns of its rows."""
 
     __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
@@ -35,7 +35,7 @@ class Table:
         self.name, at, row_bytes, capacity, *columns = line.split(" ")
         self.at, self.row_bytes, self.capacity = int(at), int(row_bytes), int(capacity)
         self._decoders: dict[tuple[str, ...], struct.Struct] = {}
-        self.columns = {column.name: column for column in map(Column, columns)}
+        self.columns = {column.name: column for column in map(RowColumn, columns)}
         if (
             self.at < 0
             or self.row_bytes < 1
@@ -77,14 +77,14 @@ class Table:
 MAX_DESCRIPTIONS = 16
 """Size of the cache. All regions of one queryprof on one machine have the same description."""
 
-_descriptions: dict[bytes, tuple[Table, ...]] = {}
+_descriptions: dict[bytes, tuple[RegionTable, ...]] = {}
 
 
-def parse_tables(description: bytes) -> tuple[Table, ...]:
+def parse_tables(description: bytes) -> tuple[RegionTable, ...]:
     """Parse a description into tables, the head first. Raises ValueError."""
     known = _descriptions.get(description)
     if known is None:
-        known = tuple(map(Table, description.decode("ascii").splitlines()))
+        known = tuple(map(RegionTable, description.decode("ascii").splitlines()))
         if len(_descriptions) >= MAX_DESCRIPTIONS:
             _descriptions.clear()
         _descriptions[description] = known

@@ -15,7 +15,7 @@ from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.given_file import what_is
 from queryprof.region.file_lock import lock_file
-from queryprof.region.layout import SIZES, Table, parse_tables
+from queryprof.region.layout import SIZES, RegionTable, parse_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Region:
             }
         return found
 
-    def _whole_row(self, table: Table, place: int) -> bytes:
+    def _whole_row(self, table: RegionTable, place: int) -> bytes:
         at = table.at + table.row_bytes * place
         before = self._read(at, table.row_bytes)
         for _ in range(MAX_READINGS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryprof.replay.replaying import Replay, Setting, play_on_copy
-from queryprof.statistics.throughput import Point, curve
+from queryprof.statistics.throughput import WorkersResult, curve
 from queryprof.statistics.worker_search import Search
 
 WARM_UP_INTERVALS = 1
@@ -15,7 +15,7 @@ def search_workers(
     search: Search,
     interval_s: float,
     most_intervals: int,
-) -> tuple[tuple[Point, ...], int]:
+) -> tuple[tuple[WorkersResult, ...], int]:
     """Search until the result is settled, or for `most_intervals` intervals.
 
     Returns:

@@ -130,7 +130,7 @@ class Clauses:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedOperands:
     """Two compared operands; for SET, the column and the assigned value.
 
     Attributes:
@@ -221,18 +221,18 @@ def _changed_table(outside: Sequence[Token]) -> str:
     return outside[place].named if len(outside) > place else ""
 
 
-def comparisons_of(statement: str) -> tuple[Comparison, ...]:
+def comparisons_of(statement: str) -> tuple[ComparedOperands, ...]:
     """Return the comparisons of WHERE and ON in all queries of a statement."""
     return tuple(one for one in all_comparisons_of(statement) if one.clause in CHOOSING)
 
 
 @kept
-def all_comparisons_of(statement: str) -> tuple[Comparison, ...]:
+def all_comparisons_of(statement: str) -> tuple[ComparedOperands, ...]:
     """Return the comparisons and assignments in all clauses of a statement."""
     return tuple(_comparisons(tokens_of(statement)))
 
 
-def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
+def _comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
     clauses = [""]
     partners = _matching_parentheses(tokens)
     for place, token in enumerate(tokens):
@@ -246,7 +246,7 @@ def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
         elif mark in COMPARES and token.depth <= MAX_DEPTH:
             left = place - 1 - _is(tokens, place - 1, "NOT")
             right = place + 1 + _is(tokens, place + 1, "NOT")
-            yield Comparison(
+            yield ComparedOperands(
                 clauses[-1],
                 mark,
                 tokens,

@@ -30,7 +30,7 @@ NORMAL_MEDIAN_DEVIATION = NormalDist().inv_cdf(0.75)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class WorkersResult:
     """The result for one number of workers.
 
     Attributes:
@@ -81,21 +81,21 @@ def mean(intervals: Sequence[float], deviation: float) -> float:
     return fmean(min(max(y, middle - edge), middle + edge) for y in intervals)
 
 
-def point(workers: int, intervals: Sequence[float], varies: Variation | None) -> Point:
+def point(workers: int, intervals: Sequence[float], varies: Variation | None) -> WorkersResult:
     if varies is None:
-        return Point(workers, fmean(intervals), None, len(intervals))
+        return WorkersResult(workers, fmean(intervals), None, len(intervals))
     operations = mean(intervals, varies.deviation)
     error = operations * varies.deviation / sqrt(len(intervals))
-    return Point(workers, operations, t_95(varies.degrees) * error, len(intervals))
+    return WorkersResult(workers, operations, t_95(varies.degrees) * error, len(intervals))
 
 
-def curve(observations: Observations) -> tuple[Point, ...]:
+def curve(observations: Observations) -> tuple[WorkersResult, ...]:
     """Return a point for each number of workers, in order."""
     varies = estimate_variation(observations)
     return tuple(point(workers, observations[workers], varies) for workers in sorted(observations))
 
 
-def is_certainly_lower(lower: Point, higher: Point) -> bool:
+def is_certainly_lower(lower: WorkersResult, higher: WorkersResult) -> bool:
     """Return whether the 95% interval of the difference of the means excludes 0."""
     if lower.half_width is None or higher.half_width is None:
         return False

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Protocol
 
 from queryprof.statistics.throughput import (
-    Point,
+    WorkersResult,
     curve,
     estimate_variation,
     intervals_disagree,
@@ -75,7 +75,7 @@ class SteadySearch:
         self.is_settled = lowest == highest
 
     @property
-    def curve(self) -> tuple[Point, ...]:
+    def curve(self) -> tuple[WorkersResult, ...]:
         """The points of all measured numbers of workers."""
         return curve(self._observations)
 
@@ -94,7 +94,7 @@ class SteadySearch:
         self.is_settled = following is None
         self.workers = self.best if following is None else following
 
-    def _next_number(self, points: tuple[Point, ...], leader: Point) -> int | None:
+    def _next_number(self, points: tuple[WorkersResult, ...], leader: WorkersResult) -> int | None:
         """Return the number to measure next; None if nothing is left to learn.
 
         Avoids the current number if possible, because a dip may outlast an interval.
@@ -126,14 +126,18 @@ class SteadySearch:
             )
         ]
 
-    def _half_way_numbers(self, points: tuple[Point, ...], leader: Point) -> list[int]:
+    def _half_way_numbers(
+        self, points: tuple[WorkersResult, ...], leader: WorkersResult
+    ) -> list[int]:
         """Return numbers half-way from the leader to its measured neighbours."""
         place = points.index(leader)
         neighbours = points[max(place - 1, 0) : place] + points[place + 1 : place + 2]
         middles = [(leader.workers + neighbour.workers) // 2 for neighbour in neighbours]
         return [middle for middle in middles if middle not in self._observations]
 
-    def _leader_and_rival(self, points: tuple[Point, ...], leader: Point) -> list[int]:
+    def _leader_and_rival(
+        self, points: tuple[WorkersResult, ...], leader: WorkersResult
+    ) -> list[int]:
         """Return the leader and its most promising rival, the less measured one first.
 
         Returns [] if no rival can be distinguished from the leader any more.
@@ -151,7 +155,7 @@ class SteadySearch:
         pair = sorted((rival, leader), key=lambda point: point.intervals)
         return [point.workers for point in pair]
 
-    def _fewest_equal(self, points: tuple[Point, ...], leader: Point) -> int:
+    def _fewest_equal(self, points: tuple[WorkersResult, ...], leader: WorkersResult) -> int:
         """Return the fewest workers that are equal to the leader."""
         least = leader.operations * (1 - self.EQUAL)
         return next(

@@ -27,7 +27,7 @@ OTHER = "(other)"
 LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
-class Program(NamedTuple):
+class ProgramNames(NamedTuple):
     """The program that makes the calls: names in their displayed form."""
 
     service: str
@@ -37,12 +37,12 @@ class Program(NamedTuple):
 class Key(NamedTuple):
     """The calls that a series counts: the calls of one statement, or OTHER."""
 
-    program: Program
+    program: ProgramNames
     statement: str
 
 
 @dataclass(slots=True)
-class Sums:
+class CallSums:
     """Sums over calls. Steps include only executions for which SQLite counts them."""
 
     calls: int = 0
@@ -65,7 +65,7 @@ class Lags:
     sum_ns: int = 0
 
 
-class Counters:
+class MetricSeries:
     """The series so far.
 
     Attributes:
@@ -75,23 +75,23 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self.sums: dict[Key, Sums] = {}
-        self.lags: dict[Program, Lags] = {}
-        self.living: dict[Program, int] = {}
+        self.sums: dict[Key, CallSums] = {}
+        self.lags: dict[ProgramNames, Lags] = {}
+        self.living: dict[ProgramNames, int] = {}
         self._hidden_ns: dict[Key, int] = {}
         self._all_ns = 0
         self._shown: set[str] = set()
 
     def add(self, processes: Iterable[ProcessActivity]) -> None:
         """Add what processes did since the last reading."""
-        added: dict[Key, Sums] = {}
+        added: dict[Key, CallSums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
             service = process.service or _name_of(process.command)
-            program = Program(visible(service), visible(process.version))
+            program = ProgramNames(visible(service), visible(process.version))
             self.living[program] = self.living.get(program, 0) + (not process.has_ended)
             for one in process.activities:
-                sums = added.setdefault(Key(program, one.statement), Sums())
+                sums = added.setdefault(Key(program, one.statement), CallSums())
                 sums.calls += one.calls
                 sums.ns += one.self_ns
                 sums.vm_steps += one.vm_steps
@@ -107,14 +107,14 @@ class Counters:
         self._show(added)
         for key, sums in added.items():
             its = self.sums.setdefault(
-                key if key.statement in self._shown else Key(key.program, OTHER), Sums()
+                key if key.statement in self._shown else Key(key.program, OTHER), CallSums()
             )
             its.calls += max(0, sums.calls)
             its.ns += max(0, sums.ns)
             its.vm_steps += max(0, sums.vm_steps)
             its.full_scan_steps += max(0, sums.full_scan_steps)
 
-    def _show(self, added: dict[Key, Sums]) -> None:
+    def _show(self, added: dict[Key, CallSums]) -> None:
         """Give a series to each statement that has become large enough."""
         for key, sums in added.items():
             self._all_ns += sums.ns

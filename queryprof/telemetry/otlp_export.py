@@ -22,7 +22,7 @@ from queryprof.telemetry.otlp_sending import MAX_ITEMS, Sender
 from queryprof.telemetry.otlp_traces import OfProcess, spans_of, traces_request
 
 
-class Sent(NamedTuple):
+class SentCounts(NamedTuple):
     """The numbers of sent values, spans and bytes."""
 
     points: int = 0
@@ -68,7 +68,7 @@ class OtlpExport:
         self._is_cumulative = is_cumulative
         self._sums: dict[bytes, Point] = {}
 
-    def send(self, profile: Profile, delivered: Delivered = NOTHING) -> Sent:
+    def send(self, profile: Profile, delivered: Delivered = NOTHING) -> SentCounts:
         """Send a profile.
 
         Args:
@@ -84,7 +84,7 @@ class OtlpExport:
         except (ValueError, OverflowError) as error:
             raise TraceError(f"its figures cannot be sent: {error}") from error
 
-    def _send(self, profile: Profile, delivered: Delivered) -> Sent:
+    def _send(self, profile: Profile, delivered: Delivered) -> SentCounts:
         resources = resources_of(profile)
         points, spans = points_of(profile, self._has_text), spans_of(profile, self._has_text)
 
@@ -106,7 +106,7 @@ class OtlpExport:
             if not delivered.has(f"traces-{at}"):
                 sent_bytes += self._sender.send("/v1/traces", spans[at : at + MAX_ITEMS], of_spans)
                 delivered.add(f"traces-{at}")
-        return Sent(len(points), len(spans), sent_bytes)
+        return SentCounts(len(points), len(spans), sent_bytes)
 
     def _add_earlier(
         self, points: Sequence[Point], resources: Mapping[int, Resource]

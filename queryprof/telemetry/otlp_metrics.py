@@ -27,7 +27,7 @@ from queryprof.analysis.histogram import bucket_bounds
 from queryprof.model import Aggregate, ErrorCount, Profile
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.telemetry.otlp_names import (
-    Names,
+    AttributeNames,
     attributes,
     process_in,
     processes_in,
@@ -107,7 +107,7 @@ def index_of(bucket: int) -> int | None:
 
 def points_of(profile: Profile, has_text: bool) -> list[Point]:
     """Return the values in a profile."""
-    names = Names(profile, has_text)
+    names = AttributeNames(profile, has_text)
     of_processes: dict[int, list[Aggregate]] = {}
     for one in profile.aggregates:
         of_processes.setdefault(one.thread.process_id, []).append(one)

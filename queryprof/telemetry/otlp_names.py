@@ -41,7 +41,7 @@ def attributes(values: Mapping[str, Value]) -> list[KeyValue]:
     return found
 
 
-class Names:
+class AttributeNames:
     """The names in one profile.
 
     Args:

@@ -56,7 +56,7 @@ class RejectedError(OtlpError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EndpointSettings:
     """Where to send, from OpenTelemetry's environment variables."""
 
     endpoint: str = ENDPOINT
@@ -66,7 +66,7 @@ class Settings:
     is_cumulative: bool = False
 
 
-def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Settings:
+def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> EndpointSettings:
     """Return the settings in an environment; `endpoint` takes precedence.
 
     Raises:
@@ -95,7 +95,7 @@ def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
     if not timeout.isdecimal() or not 0 < int(timeout) < 10**8:
         raise OtlpError(f"{prefix}TIMEOUT: must be milliseconds, not {timeout!r}")
     preference = environ.get(f"{prefix}METRICS_TEMPORALITY_PREFERENCE", "").lower()
-    return Settings(
+    return EndpointSettings(
         url.rstrip("/"),
         headers,
         int(timeout) / 1000,
@@ -176,7 +176,7 @@ class Sender:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: EndpointSettings,
         note: Callable[[str], None],
         wait: Callable[[float], None] = time.sleep,
     ) -> None:

@@ -15,7 +15,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from queryprof.model import Profile, SlowSpan, SpanRun
-from queryprof.telemetry.otlp_names import Names, attributes, process_in
+from queryprof.telemetry.otlp_names import AttributeNames, attributes, process_in
 
 FIRST_ERROR = 500
 """HTTP status codes from here on are server errors."""
@@ -31,7 +31,7 @@ class OfProcess:
 
 def spans_of(profile: Profile, has_text: bool) -> list[OfProcess]:
     """Return the slowest spans and their runs."""
-    names = Names(profile, has_text)
+    names = AttributeNames(profile, has_text)
     return [
         OfProcess(slow.thread.process_id, one)
         for slow in profile.slow_spans
@@ -39,7 +39,7 @@ def spans_of(profile: Profile, has_text: bool) -> list[OfProcess]:
     ]
 
 
-def _spans_of_slow(profile: Profile, slow: SlowSpan, names: Names) -> list[trace_pb2.Span]:
+def _spans_of_slow(profile: Profile, slow: SlowSpan, names: AttributeNames) -> list[trace_pb2.Span]:
     process = process_in(profile, slow.thread.process_id)
     whose = (process.host, process.pid, process.start_unix_ns) if process else ("", 0, 0)
     text = f"{whose} {slow.started_unix_ns} {slow.thread.name} {slow.name}"
@@ -70,7 +70,7 @@ def _spans_of_slow(profile: Profile, slow: SlowSpan, names: Names) -> list[trace
 
 
 def _run(
-    root: trace_pb2.Span, slow: SlowSpan, run: SpanRun, span_id: bytes, names: Names
+    root: trace_pb2.Span, slow: SlowSpan, run: SpanRun, span_id: bytes, names: AttributeNames
 ) -> trace_pb2.Span:
     of_statement = names.of_statement(run.statement, run.path)
     start = slow.started_unix_ns + run.start_ns

@@ -17,10 +17,10 @@ from prometheus_client.exposition import choose_encoder
 
 from queryprof.fleet.names import identifier
 from queryprof.report.inert import visible
-from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Counters
+from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, MetricSeries
 
 if TYPE_CHECKING:
-    from queryprof.telemetry.counters import Program, Sums
+    from queryprof.telemetry.counters import CallSums, ProgramNames
 
 MAX_STATEMENT_CHARACTERS = 120
 """Length limit of a statement's text. The id is computed from the complete text."""
@@ -28,7 +28,7 @@ MAX_STATEMENT_CHARACTERS = 120
 LABELS = ("statement_id", "service", "version")
 
 
-COUNTERS: tuple[tuple[str, str, Callable[[Sums], float]], ...] = (
+COUNTERS: tuple[tuple[str, str, Callable[[CallSums], float]], ...] = (
     ("queryprof_calls", "Calls of the database driver.", lambda one: one.calls),
     ("queryprof_seconds", "Time in these calls.", lambda one: one.ns / 1e9),
     (
@@ -45,7 +45,7 @@ COUNTERS: tuple[tuple[str, str, Callable[[Sums], float]], ...] = (
 """Name, description and value of each counter."""
 
 
-def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
+def exposed(counters: MetricSeries, accept: str) -> tuple[str, bytes]:
     """Return the content type and the content.
 
     Args:
@@ -64,7 +64,7 @@ def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
 class _Collector:
     """Collects the metric families."""
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: MetricSeries) -> None:
         self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
@@ -109,5 +109,5 @@ def _id(statement: str) -> str:
     return "other" if statement == OTHER else identifier(statement)
 
 
-def _labels(program: Program, statement: str) -> list[str]:
+def _labels(program: ProgramNames, statement: str) -> list[str]:
     return [_id(statement), *program]

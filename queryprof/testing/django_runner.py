@@ -33,7 +33,7 @@ from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import add_statements, describe, record_of
-from queryprof.testing.suite_baseline import Selection, SuiteBaseline, TestRecord
+from queryprof.testing.suite_baseline import CollectedPart, SuiteBaseline, TestRecord
 from queryprof.testing.summary import (
     NOTHING_COMPARED,
     NOTHING_RAN,
@@ -54,7 +54,7 @@ SAVE = "manage.py test --queryprof-save"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTest:
     """A passed test.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Measuring:
         meter.renew()
         self._block = meter.open()
 
-    def passed(self) -> Measured:
+    def passed(self) -> MeasuredTest:
         """Return the figures of the test so far."""
         assert self._block is not None
         meter.border()
@@ -93,7 +93,7 @@ class _Measuring:
         describe(record, calls, self._stall_ms)
         figures = calls.figures()
         add_statements(record, figures)
-        return Measured(record, figures, is_whole)
+        return MeasuredTest(record, figures, is_whole)
 
     def end(self) -> None:
         if self._block is not None:
@@ -148,7 +148,7 @@ class _Suite:
         self._directory = os.getcwd()
         self.baseline = SuiteBaseline(path, Rules(), checks=checks, is_shuffled=is_shuffled)
         self.collected: set[str] = set()
-        self.selection = Selection.SOME
+        self.selection = CollectedPart.SOME
         self.calls: dict[str, TestRecord] = {}
         self.failed: set[str] = set()
 
@@ -165,7 +165,7 @@ class _Suite:
         path = os.path.relpath(file, self._directory).replace(os.sep, "/")
         return "::".join((path, *type(test).__qualname__.split("."), method))
 
-    def judge(self, test: Any, measured: Measured) -> str:
+    def judge(self, test: Any, measured: MeasuredTest) -> str:
         """Return a message if a passed test does more than its baseline, or ""."""
         name = self.name_of(test)
         if not name:
@@ -193,7 +193,7 @@ class _Suite:
             return NOTHING_RAN
         if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):
             return NOTHING_SEEN
-        is_all = self.selection is Selection.ALL
+        is_all = self.selection is CollectedPart.ALL
         compares_nothing = is_all and self.baseline.compares_nothing(self.calls)
         return NOTHING_COMPARED if compares_nothing else ""
 
@@ -216,14 +216,14 @@ class _Judging(unittest.TestResult):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._measuring = _Measuring()
-        self._sent: Measured | None = None
+        self._sent: MeasuredTest | None = None
 
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         self._sent = None
         self._measuring.begin()
 
-    def addMeasured(self, _test: Any, measured: Measured) -> None:
+    def addMeasured(self, _test: Any, measured: MeasuredTest) -> None:
         self._sent = measured
 
     def addSuccess(self, test: Any) -> None:
@@ -337,7 +337,7 @@ class QueryprofRunner(DiscoverRunner):
         suite = super().build_suite(test_labels, **kwargs)
         if self._suite:
             is_all = self._is_whole and not test_labels
-            self._suite.selection = Selection.ALL if is_all else Selection.SOME
+            self._suite.selection = CollectedPart.ALL if is_all else CollectedPart.SOME
             self._suite.collected = set(map(self._suite.name_of, tests_in(suite)))
         return suite
 

@@ -37,7 +37,7 @@ SILENT: TestRecord = {
 """The record of a test without queries, with all keys."""
 
 
-class Selection(Enum):
+class CollectedPart(Enum):
     """The part of a test suite that a run has collected: everything, complete files, or some tests
     of a file.
     """
@@ -131,7 +131,7 @@ class SuiteBaseline:
         return self._known is not None and bool(records) and not self.compared(records)
 
     def save(
-        self, passed: Mapping[str, TestRecord], collected: Collection[str], selection: Selection
+        self, passed: Mapping[str, TestRecord], collected: Collection[str], selection: CollectedPart
     ) -> None:
         """Write the baseline: the passed tests, and old tests that still exist or were not
         selected.
@@ -146,14 +146,14 @@ class SuiteBaseline:
         try:
             old = read_baseline(self.path).tests
         except BaselineError as error:
-            if os.path.lexists(self.path) and selection is not Selection.ALL:
+            if os.path.lexists(self.path) and selection is not CollectedPart.ALL:
                 raise BaselineError(
                     f"{error}; it is not saved for a part of the tests: the rest would be lost"
                 ) from error
             old = {}  # an unreadable baseline is replaced when all tests are saved
         files = {test.partition("::")[0] for test in collected}
         gone = set(passed)  # includes tests that are no longer compared
-        if selection is not Selection.SOME:
+        if selection is not CollectedPart.SOME:
             gone |= {one for one in old if one.partition("::")[0] in files} - set(collected)
         tests = {test: one for test, one in old.items() if test not in gone} | baseline_figures(
             passed

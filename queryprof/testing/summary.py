@@ -73,10 +73,10 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
     """
     if not any(found["causes"] for found in calls.values()):
         return
-    from queryprof.report.text.causes import Cause, cause_lines
+    from queryprof.report.text.causes import WorseStatement, cause_lines
 
     causes = [
-        (nodeid, Cause(statement, tuple(reasons), tuple(why), tuple(place)))
+        (nodeid, WorseStatement(statement, tuple(reasons), tuple(why), tuple(place)))
         for nodeid, found in calls.items()
         for statement, reasons, why, place in found["causes"]
     ]

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from queryprof.web.badge_requests import Line
+    from queryprof.web.badge_requests import StatementLine
 
 MAX_STATEMENT_CHARACTERS = 300
 """Length limit of a statement in the list, in characters."""
@@ -38,7 +38,7 @@ STYLE = (
 NOT_KEPT = "This request has not ended, or is no longer kept."
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An answer to a browser."""
 
     status: int
@@ -57,23 +57,23 @@ class Answer(NamedTuple):
         ]
 
 
-def answer(name: str, query: str, requests: Requests) -> Answer:
+def answer(name: str, query: str, requests: Requests) -> Response:
     """Return the answer to one of the badge's own paths, given without its prefix."""
     if name == "badge.js":
-        return Answer(200, "text/javascript; charset=utf-8", _script())
+        return Response(200, "text/javascript; charset=utf-8", _script())
     if name == "requests":
         numbers = parse_qs(query)
         first, ended = (_number(numbers.get(name, [""])[0]) for name in ("first", "since"))
         found = [_list_entry(one) for one in requests.since(first, ended)]
         text = json.dumps(found).replace("<", "\\u003c")
-        return Answer(200, "application/json", text.encode())
+        return Response(200, "application/json", text.encode())
     kind, _, number_text = name.partition("/")
     number = _number(number_text)
     found_one = requests.by_number(number) if kind == "request" and number else None
     if found_one is None:
-        return Answer(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
+        return Response(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
     with own_imports(), muted():  # the planner reads the schema of the program's databases
-        return Answer(200, "text/html; charset=utf-8", _card(found_one))
+        return Response(200, "text/html; charset=utf-8", _card(found_one))
 
 
 def _number(text: str) -> int:
@@ -102,7 +102,7 @@ def _list_entry(request: Request) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: StatementLine) -> dict[str, Any]:
     return {
         "statement": visible(line.statement[:MAX_STATEMENT_CHARACTERS]),
         "executions": line.executions,
@@ -111,7 +111,7 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
-def _place(line: Line) -> str:
+def _place(line: StatementLine) -> str:
     """Return the line of the program, and for a lazy load the relation and template."""
     frame = line.site
     if frame is None:

@@ -48,7 +48,7 @@ NO_ROOM = "too many different statements: some are unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatementLine:
     """A statement at a call site in one request.
 
     Attributes:
@@ -88,15 +88,15 @@ class Request:
     plans: tuple[Plan, ...] = ()
     queries: int = 0
     database_ns: int = 0
-    lines: tuple[Line, ...] = field(default=(), repr=False)
+    lines: tuple[StatementLine, ...] = field(default=(), repr=False)
 
     @property
-    def repeats(self) -> tuple[Line, ...]:
+    def repeats(self) -> tuple[StatementLine, ...]:
         """Statements that one line executed many times: queries in a loop."""
         return tuple(line for line in self.lines if line.executions > REPEATS)
 
     @property
-    def worst(self) -> Line | None:
+    def worst(self) -> StatementLine | None:
         """The line with the most database time."""
         return max(self.lines, key=lambda line: line.self_ns, default=None)
 
@@ -255,10 +255,10 @@ requests = Requests()
 
 def _lines(
     aggregates: Sequence[Aggregate], helpers: frozenset[Function], notes: Mapping[str, str]
-) -> Iterable[Line]:
+) -> Iterable[StatementLine]:
     found: dict[tuple[str, Frame | None], list[Aggregate]] = {}
     for one in aggregates:
         found.setdefault((one.statement, call_site(one.path, helpers).frame), []).append(one)
     for (statement, site), group in found.items():
         runs = sum(one.count for one in group if one.operation in STATEMENT_OPERATIONS)
-        yield Line(statement, site, runs, self_ns_of(group), notes[statement])
+        yield StatementLine(statement, site, runs, self_ns_of(group), notes[statement])

@@ -56,7 +56,7 @@ def test_a_command_ends_with_the_client() -> None:
 
 def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
     """Another command, which waits for the first one's end, continues."""
-    from queryprof.agent.recording import Commands
+    from queryprof.agent.recording import AllowedCommands
     from queryprof.agent.server import Tools
 
     Path("slow.py").write_text(PROGRAM)
@@ -66,7 +66,7 @@ def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
         "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
     )
     slow, other = f"{PYTHON} slow.py", f"{PYTHON} other.py"
-    tools = Tools(None, Commands([slow, other], os.getcwd()))  # type: ignore[arg-type]
+    tools = Tools(None, AllowedCommands([slow, other], os.getcwd()))  # type: ignore[arg-type]
     answers: list[dict[str, Any]] = []
 
     async def second() -> None:
@@ -99,10 +99,10 @@ def test_values_are_kept_only_where_the_user_wants_that(with_parameters: bool) -
     Path("app.py").write_text(program)
     command = f"{PYTHON} app.py"
     from queryprof.agent.answers import Answers
-    from queryprof.agent.recording import Commands
+    from queryprof.agent.recording import AllowedCommands
     from queryprof.agent.server import server
 
-    commands = Commands([command], os.getcwd(), with_parameters)
+    commands = AllowedCommands([command], os.getcwd(), with_parameters)
     made = server(Answers("."), commands)
     trace = commands.record(command, Event())["trace"]
     assert (b"a secret value" in Path(trace).read_bytes()) == with_parameters

@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 
 from queryprof.comparing.comparison import compare
-from queryprof.comparing.comparison_result import Change, Verdict
+from queryprof.comparing.comparison_result import MetricChange, Verdict
 from queryprof.model import Profile, Thread, ThreadUsage
 
 pytestmark = pytest.mark.once
@@ -46,7 +46,7 @@ def test_peak_memory_of_the_largest_process_is_compared() -> None:
         )
         return dataclasses.replace(profile, processes=processes)
 
-    def change(before: list[Profile], after: list[Profile]) -> Change:
+    def change(before: list[Profile], after: list[Profile]) -> MetricChange:
         (found,) = (x for x in compare(before, after).whole if x.metric == "peak_memory_bytes")
         return found
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from conftest import Run
 from queryprof.comparing.comparison import compare, regressions
-from queryprof.comparing.comparison_result import Change, Comparison, Verdict
+from queryprof.comparing.comparison_result import Comparison, MetricChange, Verdict
 from queryprof.model import (
     Distribution,
     Frame,
@@ -41,7 +41,7 @@ Script = Callable[..., Path]
 LOAD = Frame("load", "/app/main.py", 7)
 
 
-def change_of(comparison: Comparison, statement: str, metric: str) -> Change:
+def change_of(comparison: Comparison, statement: str, metric: str) -> MetricChange:
     found = next(c for c in comparison.statements if c.statement == statement)
     return next(c for c in found.changes if c.metric == metric)
 
@@ -67,7 +67,7 @@ def test_new_and_gone_statements_come_first() -> None:
         ("known", "SELECT known"),
     ]
     assert [
-        r.statement for r in regressions(comparison, ("counts",)) if not isinstance(r, Change)
+        r.statement for r in regressions(comparison, ("counts",)) if not isinstance(r, MetricChange)
     ] == ["SELECT new", "SELECT known"]
 
 
@@ -337,7 +337,9 @@ def test_a_worse_plan_is_a_regression() -> None:
     search = with_plan(run, "SEARCH t USING INDEX i (a=?)\n")
     scan = with_plan(run, "SCAN TABLE t\n")
     worse = regressions(compare([search], [scan]), ("plans",))
-    assert [change.statement for change in worse if not isinstance(change, Change)] == ["SELECT a"]
+    assert [change.statement for change in worse if not isinstance(change, MetricChange)] == [
+        "SELECT a"
+    ]
     assert not regressions(compare([search], [scan]), ("counts", "vmsteps"))
     for before, after in (
         (scan, search),

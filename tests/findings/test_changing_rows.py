@@ -17,7 +17,7 @@ from queryprof.findings.repeated import is_volatile
 from queryprof.findings.scan_words import compare_plainly
 from queryprof.findings.selectivity import has_enough_rows
 from queryprof.model import Frame, Plan
-from queryprof.planner.facts import LeftOut, RowSteps, Served
+from queryprof.planner.facts import RowSteps, Served, SkippingComparison
 from queryprof.sql.tokens import tokens_of
 
 pytestmark = pytest.mark.once
@@ -62,7 +62,7 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     table.
     """
     known = steps is not None
-    rows = RowSteps((LeftOut(frozenset({""}), 3),), inner=None, taken=13, once=12)
+    rows = RowSteps((SkippingComparison(frozenset({""}), 3),), inner=None, taken=13, once=12)
     served = Served(
         ("SCAN t", "USE TEMP B-TREE FOR ORDER BY"),
         "CREATE INDEX t_at ON t (at);",

@@ -10,7 +10,7 @@ from findings.test_causes import MS, SITE, Knows, findings
 
 from queryprof.findings.finding import Finding
 from queryprof.model import Plan
-from queryprof.planner.facts import LeftOut, RowSteps, Served
+from queryprof.planner.facts import RowSteps, Served, SkippingComparison
 
 pytestmark = pytest.mark.once
 
@@ -87,7 +87,7 @@ def test_without_such_an_index_groups_are_not_reported(served: Served) -> None:
     assert covered(GROUPS, served, 40_000) == []
 
 
-OF_ROW = RowSteps((LeftOut(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
+OF_ROW = RowSteps((SkippingComparison(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
 
 
 @pytest.mark.parametrize(

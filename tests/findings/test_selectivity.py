@@ -10,7 +10,7 @@ from findings.test_causes import INDEX, MS, SITE, Knows, findings
 
 from queryprof.findings.finding import Finding
 from queryprof.model import Plan, Profile
-from queryprof.planner.facts import LeftOut, RowSteps, Served
+from queryprof.planner.facts import RowSteps, Served, SkippingComparison
 
 pytestmark = pytest.mark.once
 
@@ -21,7 +21,10 @@ SUM = replace(INDEX, is_aggregate=True)
 def row_steps(*costs: int, column: str = "b") -> RowSteps:
     """Return the VM steps of comparisons of one column, and of rows of 9 steps."""
     return RowSteps(
-        tuple(LeftOut(frozenset({column}), cost) for cost in costs), inner=None, taken=9, once=12
+        tuple(SkippingComparison(frozenset({column}), cost) for cost in costs),
+        inner=None,
+        taken=9,
+        once=12,
     )
 
 
@@ -106,7 +109,8 @@ def test_conditions_that_the_index_does_not_serve(
 ) -> None:
     """One of 10,000 rows is returned. The steps per row show what rejects the others."""
     left_out = tuple(
-        LeftOut(frozenset({one}), cost) for one, cost in zip(columns, (3, 6), strict=True)
+        SkippingComparison(frozenset({one}), cost)
+        for one, cost in zip(columns, (3, 6), strict=True)
     )
     of_row = RowSteps(left_out, inner=None, taken=9, once=12)
     statement = "SELECT a FROM t WHERE b = ? AND c LIKE ?"
@@ -194,7 +198,7 @@ def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
 
 
 def test_a_comparison_of_two_columns_is_not_served_by_an_index_on_one() -> None:
-    both = RowSteps((LeftOut(frozenset({"b", "c"}), 3),), inner=None, taken=9, once=12)
+    both = RowSteps((SkippingComparison(frozenset({"b", "c"}), 3),), inner=None, taken=9, once=12)
     assert both.rows_left({"b"}, 30_012, 10_000, None) == (0.0, 10_000)
     assert both.rows_left({"b", "c"}, 30_012, 10_000, None) == (0.0, 0.0)
 

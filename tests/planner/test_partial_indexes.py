@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryprof.model import Schema
-from queryprof.planner.planner import Planner
+from queryprof.planner.planner import SchemaPlanner
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,7 @@ def test_what_the_planner_would_take(
     """An unknown value may be the index's value."""
     statement = f"SELECT title, done FROM task WHERE {where} ORDER BY due LIMIT ?"
     schema = Schema("app.db", (), (TABLE, INDEX))
-    with Planner({"app.db": schema}, {statement: "app.db"}, ()) as planner:
+    with SchemaPlanner({"app.db": schema}, {statement: "app.db"}, ()) as planner:
         served = planner.served(statement, (plan,))
     assert served is not None
     assert served.partial == (("task_open", "done = 0", is_sure) if is_missed else None)

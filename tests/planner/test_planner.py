@@ -8,7 +8,7 @@ import pytest
 
 from queryprof.analysis.plans import normal_form
 from queryprof.model import Schema
-from queryprof.planner.planner import Planner, created_by
+from queryprof.planner.planner import SchemaPlanner, created_by
 
 pytestmark = pytest.mark.once
 
@@ -112,7 +112,7 @@ def plan_of(statement: str) -> tuple[str, ...]:
 def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
     """It contains all compared columns, and none that the statement does not need."""
     plan = plan_of(statement)
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan,))
     assert served
     on = [one.partition(" ON ")[2] for one in served.code.split(";") if one]
@@ -124,7 +124,7 @@ def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
     """Compared or grouped columns come first. There is none with six columns or more, or on an
     expression.
     """
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
     assert served
     on = served.covering.partition(" ON ")[2].removesuffix(";")
@@ -132,7 +132,7 @@ def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
 
 
 def test_the_end_of_an_index_is_found() -> None:
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         ends = [
             planner.served(f"SELECT {what} FROM item{where}", ()).finds_end  # type: ignore[union-attr]
             for what, where in (
@@ -148,7 +148,7 @@ def test_patterns_of_parameters_may_be_served() -> None:
     """The pattern must begin with letters. The statement keeps its own plan, and a column compared
     by = needs no guess.
     """
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         like = planner.served("SELECT id FROM item WHERE kind LIKE ?", (("SCAN item",),))
         equal = planner.served("SELECT id FROM item WHERE kind LIKE ? AND owner = ?", ())
     assert like
@@ -161,7 +161,7 @@ def test_a_type_that_no_index_serves_is_reported() -> None:
     statement = (
         "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?"
     )
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
     assert served
     assert served.differing == ("payments.reference",)
@@ -171,14 +171,14 @@ def test_a_type_that_no_index_serves_is_reported() -> None:
     "statement", ["SELECT id FROM nothing WHERE a = ?", "SELECT FROM", "ATTACH ? AS other", ""]
 )
 def test_what_is_not_known_is_not_served(statement: str) -> None:
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         assert planner.served(statement, (("SCAN nothing",),)) is None
 
 
 def test_a_plan_that_differs_from_the_programs_is_reported() -> None:
     """Its schema or its statistics differed, so no index is proposed."""
     statement = "SELECT id FROM item WHERE kind = ?"
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),))
     assert served
     assert (served.is_other, served.code, served.plan) == (True, "", ("SCAN item",))
@@ -190,7 +190,7 @@ def test_the_schema_of_a_file_has_its_statistics() -> None:
     schema = Schema("a.db", (), created, (("item", "item_ts", "100000 1"),))
     statement = "SELECT id FROM item WHERE ts = ? AND kind = ?"
     plan = ("SEARCH item USING INDEX item_ts (ts=?)",)
-    with Planner({"a.db": schema}, {statement: "a.db"}, ()) as planner:
+    with SchemaPlanner({"a.db": schema}, {statement: "a.db"}, ()) as planner:
         assert planner.served(statement, (plan,))
 
 
@@ -232,15 +232,15 @@ def test_views_of_views_have_an_end() -> None:
         for n in range(1, 17)
     ]
     tables = ["CREATE TABLE t (a, b)", "CREATE VIEW v0 AS SELECT * FROM t", *views]
-    with Planner({}, {}, tables) as planner:
+    with SchemaPlanner({}, {}, tables) as planner:
         assert planner.served("SELECT b FROM v16 WHERE a = ?", (("SCAN t",),)) is None
-    with Planner({}, {}, tables[:6]) as planner:
+    with SchemaPlanner({}, {}, tables[:6]) as planner:
         assert planner.served("SELECT b FROM v2 WHERE a = ?", ())
 
 
 def test_a_table_s_name_may_have_a_line_s_end() -> None:
     """Recorded plans have a space instead."""
-    with Planner({}, {}, ['CREATE TABLE "t\nx" (a, b)']) as planner:
+    with SchemaPlanner({}, {}, ['CREATE TABLE "t\nx" (a, b)']) as planner:
         served = planner.served('SELECT b FROM "t\nx" WHERE a = ?', (("SCAN t x",),))
     assert served
     assert (served.is_other, served.terms) == (False, ("a",))
@@ -250,7 +250,7 @@ def test_a_table_s_name_may_have_a_line_s_end() -> None:
 def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
     """A refused statement leaves the rest of the schema unchanged."""
     texts = [HOSTILE[what]] * (60 if what == "semicolons" else 1)
-    with Planner({}, {}, ["CREATE TABLE t(a)", *texts]) as planner:
+    with SchemaPlanner({}, {}, ["CREATE TABLE t(a)", *texts]) as planner:
         served = planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),))
         joined = "SELECT * FROM u, t WHERE u.x = t.a AND t.a = ?"
         planner.served(joined, ())
@@ -260,7 +260,7 @@ def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
 
 def test_a_function_of_the_program_makes_no_index() -> None:
     statement = "SELECT id FROM item WHERE ours(kind) = ?"
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
     assert served
     assert served.code == ""
@@ -271,7 +271,7 @@ def test_statistics_mislead_where_another_plan_is_chosen_without_them() -> None:
     schema = Schema("a.db", (), created, (("item", "item_ts", "1 1"), ("payments", None, "1")))
     join = "SELECT count(*) FROM payments p JOIN item i ON i.ts = p.cents AND i.kind = ?"
     files = {join: "a.db", "SELECT id FROM item WHERE kind = ?": "a.db"}
-    with Planner({"a.db": schema}, files, ()) as planner:
+    with SchemaPlanner({"a.db": schema}, files, ()) as planner:
         assert planner.is_misled(join, (("SCAN i", "SCAN p"),))
         assert not planner.is_misled("SELECT id FROM item WHERE kind = ?", (("SCAN item",),))
 
@@ -284,7 +284,7 @@ def test_the_rows_that_an_index_leaves_are_reported() -> None:
         "SELECT id FROM item WHERE kind BETWEEN ? AND ?": (True, False),
         "SELECT count(*) FROM item a, item b, item c WHERE a.kind = ?": (False, True),
     }
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         for statement, (by_range, still_scans) in kinds.items():
             served = planner.served(statement, (plan_of(statement),))
             assert served
@@ -308,9 +308,9 @@ def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
         "DELETE FROM parent WHERE id = ?",
         "SEARCH parent USING INTEGER PRIMARY KEY (rowid=?)",
     )
-    with Planner({}, {}, tables) as planner:
+    with SchemaPlanner({}, {}, tables) as planner:
         looked_after = planner.served(statement, ((plan, "SCAN child"),))
-    with Planner({}, {}, tables) as planner:
+    with SchemaPlanner({}, {}, tables) as planner:
         not_looked_after = planner.served(statement, ((plan,),))
     assert looked_after
     assert looked_after.code == "CREATE INDEX child_up ON child (up);"
@@ -330,7 +330,7 @@ def test_columns_of_other_types_that_an_index_would_be_made_for() -> None:
         " i.id > ?"
     )
     plans = (("SEARCH i USING INTEGER PRIMARY KEY (rowid>?)", "SCAN c"),)
-    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+    with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
         served = planner.served(query, plans)
     assert served
     assert (served.is_other, served.code) == (False, "")
@@ -345,7 +345,7 @@ def test_a_collation_of_the_other_side_is_no_other_type() -> None:
     )
     query = "SELECT price FROM scan s JOIN item i ON s.code = i.code WHERE s.id = ?"
     plans = (("SEARCH s USING INTEGER PRIMARY KEY (rowid=?)", "SCAN i"),)
-    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+    with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
         served = planner.served(query, plans)
     assert served
     assert (served.differing, served.recollated) == ((), ("item.code",))
@@ -354,7 +354,7 @@ def test_a_collation_of_the_other_side_is_no_other_type() -> None:
 def test_literals_beside_named_parameters_are_values_too() -> None:
     created = ("CREATE TABLE song (id INTEGER PRIMARY KEY, artist TEXT)",)
     query = "SELECT id FROM song WHERE artist = :a LIMIT ?"
-    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+    with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
         served = planner.served(query, (("SCAN song",),))
     assert served
     assert "song (artist)" in served.code
@@ -370,7 +370,7 @@ def test_a_partial_index_is_used_for_its_value() -> None:
     query = "SELECT id FROM job WHERE worker = ? AND state = ? AND prio = ?"
     other = "SELECT id FROM job WHERE state > ? AND prio = ? AND worker = ?"
     plans = (("SEARCH job USING INDEX open_job (prio=?)",),)
-    with Planner({"a.db": schema}, {query: "a.db", other: "a.db"}, ()) as planner:
+    with SchemaPlanner({"a.db": schema}, {query: "a.db", other: "a.db"}, ()) as planner:
         served = planner.served(query, plans)
         assert served
         assert (served.is_other, served.plan) == (False, plans[0])
@@ -387,5 +387,5 @@ def test_a_trigger_into_a_virtual_table_hides_no_table() -> None:
     )
     update, other = "UPDATE note SET text = ?", "UPDATE other SET text = ?"
     schemas = {"app.db": Schema("app.db", (), created)}
-    with Planner(schemas, dict.fromkeys((update, other), "app.db"), ()) as planner:
+    with SchemaPlanner(schemas, dict.fromkeys((update, other), "app.db"), ()) as planner:
         assert [planner.knows(statement) for statement in (update, other)] == [True, False]

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from queryprof.planner.planner import Planner
+from queryprof.planner.planner import SchemaPlanner
 
 pytestmark = pytest.mark.once
 
@@ -26,7 +26,7 @@ def test_the_library_that_ran_a_statement_plans_it(of_apsw: bool) -> None:
     version = apsw.sqlite_lib_version() if of_apsw else "3.99.0"
     if apsw.sqlite_lib_version() == sqlite3.sqlite_version:
         pytest.skip("both have one SQLite")
-    with Planner({}, {}, PAIR, {version}) as planner:
+    with SchemaPlanner({}, {}, PAIR, {version}) as planner:
         served = planner.served(EXISTS, ())
     assert served is not None
     has_planned = "" if of_apsw else sqlite3.sqlite_version

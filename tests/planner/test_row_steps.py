@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 import queryprof as api
-from queryprof.planner.planner import Planner
+from queryprof.planner.planner import SchemaPlanner
 
 pytestmark = pytest.mark.once
 
@@ -51,7 +51,7 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
     (one,) = [each for each in recording.profile.aggregates if each.vm_steps]
     plans = tuple(plan.tree for plan in recording.profile.plans)
     assert plans
-    with Planner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
+    with SchemaPlanner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
         served = planner.served(one.statement, ())
     assert served
     assert served.row_steps
@@ -80,7 +80,7 @@ NOT_KNOWN = {
 @pytest.mark.parametrize("text", NOT_KNOWN.values(), ids=NOT_KNOWN)
 def test_else_they_are_unknown(text: str) -> None:
     tables = (*TABLES, "CREATE INDEX by_buyer ON sale (buyer)") if "inner" in text else TABLES
-    with Planner({}, {}, tables, {sqlite3.sqlite_version}) as planner:
+    with SchemaPlanner({}, {}, tables, {sqlite3.sqlite_version}) as planner:
         served = planner.served(text, ())
     assert served
     assert served.row_steps is None
@@ -88,7 +88,7 @@ def test_else_they_are_unknown(text: str) -> None:
 
 def test_a_key_of_two_columns_is_no_rowid() -> None:
     table = "CREATE TABLE sale (id INTEGER, state TEXT, buyer INTEGER, PRIMARY KEY (id, buyer))"
-    with Planner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
+    with SchemaPlanner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
         served = planner.served("SELECT buyer FROM sale WHERE rowid <> ? AND state = ?", ())
     assert served
     assert served.row_steps
@@ -110,7 +110,7 @@ FOLDS = {
 @pytest.mark.repeats
 def test_sqlites_program_shows_whether_rows_are_added_up(text: str, is_aggregate: bool) -> None:
     """An unknown function counts as a function of one row."""
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(text, ())
     assert served
     assert served.is_aggregate == is_aggregate
@@ -118,7 +118,7 @@ def test_sqlites_program_shows_whether_rows_are_added_up(text: str, is_aggregate
 
 def test_another_sqlite_may_take_other_steps() -> None:
     for versions in ({"3.1.1"}, {sqlite3.sqlite_version, "3.1.1"}, ()):
-        with Planner({}, {}, TABLES, versions) as planner:
+        with SchemaPlanner({}, {}, TABLES, versions) as planner:
             served = planner.served(TEXTS["count"], ())
         assert served
         assert served.row_steps is None
@@ -146,7 +146,7 @@ def test_other_conditions_are_told_from_those_of_the_index(
         with api.profile() as recording:
             rows = db.execute(text, ("s0",)).fetchall()
     (one,) = [each for each in recording.profile.aggregates if each.vm_steps]
-    with Planner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
+    with SchemaPlanner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
         served = planner.served(one.statement, ())
     assert served
     assert served.row_steps
@@ -169,7 +169,7 @@ STORED = {
 
 @pytest.mark.parametrize("table", STORED.values(), ids=STORED)
 def test_columns_have_the_names_of_where_they_are_stored(table: str) -> None:
-    with Planner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
+    with SchemaPlanner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
         served = planner.served("SELECT id FROM sale WHERE state = ? AND twice > ?", ())
     assert served
     if "WITHOUT" in table:

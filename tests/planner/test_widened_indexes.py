@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planner.test_planner import TABLES, plan_of
 
-from queryprof.planner.planner import Planner
+from queryprof.planner.planner import SchemaPlanner
 
 pytestmark = pytest.mark.once
 
@@ -22,7 +22,7 @@ def test_an_index_that_keeps_rows_unique_is_not_replaced() -> None:
         "SELECT max(name) FROM login WHERE mail = ?",
         "SELECT max(mail) FROM login WHERE city = ?",
     ):
-        with Planner({}, {}, tables) as planner:
+        with SchemaPlanner({}, {}, tables) as planner:
             served = planner.served(statement, ())
         assert served
         assert (served.widened, served.is_aggregate) == ("", True)
@@ -43,7 +43,7 @@ WIDENED = {
 @pytest.mark.repeats
 def test_the_index_of_a_plan_may_have_more(statement: str) -> None:
     """The added columns are looked up in the table, also inside another loop."""
-    with Planner({}, {}, TABLES) as planner:
+    with SchemaPlanner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
     assert served
     assert served.widened.partition(" ON ")[2].removesuffix(";") == WIDENED[statement]

@@ -10,7 +10,7 @@ from queryprof.core._core import histogram_bucket
 from queryprof.findings.finding import Finding
 from queryprof.model import Profile
 from queryprof.model.advice import Advice
-from queryprof.planner.judging import UNLIMITED_NS, Judge, Measured
+from queryprof.planner.judging import UNLIMITED_NS, Judge, Measurement
 from queryprof.proof.prove import prove
 
 EXECUTION_NS, STEP_NS, PAGE_NS, INSERTED_ENTRY_NS = 5_000.0, 20.0, 200.0, 2_000.0
@@ -35,11 +35,11 @@ class CountingJudge(Judge):
         enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
         most_rows: int | None = None,
-    ) -> Mapping[str, Measured]:
+    ) -> Mapping[str, Measurement]:
         counted = super().measure(names, sql, values, writes, 1, 0, UNLIMITED_NS, most_rows)
         found = {name: replace(one, ns=time_of(one)) for name, one in counted.items()}
         if any(one.ns > limit_ns for one in found.values()):
-            return dict.fromkeys(names, Measured(limit_ns, None, None, 0, ""))
+            return dict.fromkeys(names, Measurement(limit_ns, None, None, 0, ""))
         return found
 
     def insert_ns(
@@ -55,7 +55,7 @@ class CountingJudge(Judge):
         return {name: INSERTED_ENTRY_NS * (1 + count) for name, count in counts.items()}
 
 
-def time_of(one: Measured) -> float:
+def time_of(one: Measurement) -> float:
     assert one.vm_steps is not None
     assert one.page_fetches is not None
     return EXECUTION_NS + STEP_NS * one.vm_steps + PAGE_NS * one.page_fetches

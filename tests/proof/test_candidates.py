@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queryprof.planner.judging import BEFORE, Judge
-from queryprof.proof.accesses import EQUAL, RANGE, Access, Comparison
+from queryprof.proof.accesses import EQUAL, RANGE, Access, ComparedColumn
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.schema import schema_of
 
@@ -58,7 +58,7 @@ def tried_with(
     with Judge() as judge:
         judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
         schema = schema_of(judge)
-    comparisons = tuple(Comparison(column, one, "BINARY", 1) for column, one in compared)
+    comparisons = tuple(ComparedColumn(column, one, "BINARY", 1) for column, one in compared)
     access = Access("t", comparisons, order, None)
     found = candidates_of(f"SELECT * FROM t WHERE {where}", [access], schema)
     return {tuple(term.column for term in one.terms) for one in found}

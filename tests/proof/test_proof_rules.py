@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from queryprof.planner.judging import AFTER, BEFORE, Measured
+from queryprof.planner.judging import AFTER, BEFORE, Measurement
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
 from queryprof.proof.prove import _proof
-from queryprof.proof.search import Search
+from queryprof.proof.search import ChangeSearch
 from queryprof.proof.times import Times
-from queryprof.proof.workload import Query, Sample, other_work
+from queryprof.proof.workload import RecordedQuery, Sample, other_work
 
 pytestmark = pytest.mark.once
 
 MS = 1_000_000
-SLOW = Measured(10.0 * MS, 1000, 100, 5, "rows")
-READ = Query(
+SLOW = Measurement(10.0 * MS, 1000, 100, 5, "rows")
+READ = RecordedQuery(
     "SELECT a FROM t WHERE b = ?", 100 * MS, 10, False, samples=(Sample("SELECT 1", (), False),)
 )
 
@@ -27,44 +27,44 @@ READ = Query(
 class Known:
     """A search with known measurements, which has only what a proof needs."""
 
-    after: Measured
+    after: Measurement
     plans: tuple[str, str] = ("SCAN t", "SEARCH t USING INDEX i (b=?)")
     chosen: list[str] = field(default_factory=lambda: ["i"])
-    base: dict[str, list[Measured]] = field(default_factory=lambda: {READ.statement: []})
+    base: dict[str, list[Measurement]] = field(default_factory=lambda: {READ.statement: []})
 
     def name(self, step: str) -> str:
         return step
 
-    def plan(self, _: Query, copy: str) -> tuple[str, ...]:
+    def plan(self, _: RecordedQuery, copy: str) -> tuple[str, ...]:
         return (self.plans[copy == AFTER],)
 
-    def measured(self, copies: tuple[str, ...], *_: object) -> dict[str, Measured]:
+    def measured(self, copies: tuple[str, ...], *_: object) -> dict[str, Measurement]:
         both = {BEFORE: SLOW, AFTER: self.after}
         return {copy: both[copy] for copy in copies}
 
 
-def proof_of(known: Known, query: Query = READ) -> Any:
-    return _proof(cast(Search, known), query)
+def proof_of(known: Known, query: RecordedQuery = READ) -> Any:
+    return _proof(cast(ChangeSearch, known), query)
 
 
 @pytest.mark.parametrize(
     ("after", "is_proved", "doubt"),
     [
-        (Measured(1.0 * MS, 10, 100, 5, "rows"), True, ""),
-        (Measured(1.0 * MS, 1000, 99, 5, "rows"), True, ""),
+        (Measurement(1.0 * MS, 10, 100, 5, "rows"), True, ""),
+        (Measurement(1.0 * MS, 1000, 99, 5, "rows"), True, ""),
         (
-            Measured(1.0 * MS, 1000, 100, 5, "rows"),
+            Measurement(1.0 * MS, 1000, 100, 5, "rows"),
             False,
             "neither VM steps nor page fetches decreased",
         ),
-        (Measured(1.0 * MS, None, None, 5, "rows"), False, "there are no counters"),
-        (Measured(1.0 * MS, 10, 100, 5, "others"), False, "other rows are returned"),
-        (Measured(9.9 * MS, 10, 100, 5, "rows"), False, ""),
+        (Measurement(1.0 * MS, None, None, 5, "rows"), False, "there are no counters"),
+        (Measurement(1.0 * MS, 10, 100, 5, "others"), False, "other rows are returned"),
+        (Measurement(9.9 * MS, 10, 100, 5, "rows"), False, ""),
     ],
     ids=["fewer steps", "fewer pages", "no less work", "no counters", "other rows", "as slow"],
 )
 def test_a_proof_is_faster_by_less_work_with_the_same_rows(
-    after: Measured, is_proved: bool, doubt: str
+    after: Measurement, is_proved: bool, doubt: str
 ) -> None:
     found = proof_of(Known(after))
     assert (found.is_proved, found.doubt) == (is_proved, doubt)
@@ -73,7 +73,7 @@ def test_a_proof_is_faster_by_less_work_with_the_same_rows(
 @pytest.mark.parametrize("writes", [True, False], ids=["a write", "a query"])
 def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> None:
     """The difference between its two measurements is not noise."""
-    known = Known(Measured(20.0 * MS, 1500, 200, 5, "rows"), plans=("SEARCH t", "SEARCH t"))
+    known = Known(Measurement(20.0 * MS, 1500, 200, 5, "rows"), plans=("SEARCH t", "SEARCH t"))
     found = proof_of(known, replace(READ, writes=writes))
     assert (found.after.ns == found.before.ns) != writes
 
@@ -91,7 +91,7 @@ def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> Non
     ],
 )
 def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: float) -> None:
-    query = Query("UPDATE", 100 * MS, 20, writes)
+    query = RecordedQuery("UPDATE", 100 * MS, 20, writes)
     times = Times([query], {"UPDATE": 1.0 * MS}, {"UPDATE": 1.0 * MS})
     assert times.win_ns({"UPDATE": new * MS}) == pytest.approx(won * MS)
 

@@ -10,7 +10,7 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
-from queryprof.model.advice import Advice, Change, Cost, Outweighed, Proof
+from queryprof.model.advice import Advice, Cost, DatabaseChange, Outweighed, Proof
 from queryprof.report.findings.text import details
 
 pytestmark = pytest.mark.once
@@ -33,7 +33,9 @@ def advice(
     is_drawn: bool = False,
 ) -> Advice:
     is_proved = after_ns < 1e6
-    change = Change(INDEX, "DROP INDEX item_price;", "item_price", "item", 5e8, 4096, None, 0)
+    change = DatabaseChange(
+        INDEX, "DROP INDEX item_price;", "item_price", "item", 5e8, 4096, None, 0
+    )
     before, after = Cost(1e6, 3000.0, 50.0), Cost(after_ns, 3000.0, 50.0)
     uses = ("item_price",) if is_proved else ()
     proof = Proof(SQL, 9, 9 * 10**6, before, after, uses, is_proved, "", is_drawn)

@@ -20,7 +20,7 @@ from queryprof.analysis.report import Report
 from queryprof.findings.lookup import findings_of
 from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice
-from queryprof.planner.judging import Measured
+from queryprof.planner.judging import Measurement
 from queryprof.proof.joining import _Joined, _pair_keys
 from queryprof.proof.rewriting import plain_select
 from queryprof.proof.workload import Sample
@@ -166,7 +166,9 @@ def test_a_text_is_advised_that_is_faster_by_a_fifth(
     books: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_advised: bool
 ) -> None:
     class Judge(CountingJudge):
-        def measure(self, names: Sequence[str], sql: str, *others: Any) -> Mapping[str, Measured]:
+        def measure(
+            self, names: Sequence[str], sql: str, *others: Any
+        ) -> Mapping[str, Measurement]:
             ns = 1e6 if "OFFSET" in sql else share * 1e6
             found = super().measure(names, sql, *others)
             return {name: replace(one, ns=ns) for name, one in found.items()}
@@ -185,7 +187,9 @@ def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
     """
 
     class Judge(CountingJudge):
-        def measure(self, names: Sequence[str], sql: str, *others: Any) -> Mapping[str, Measured]:
+        def measure(
+            self, names: Sequence[str], sql: str, *others: Any
+        ) -> Mapping[str, Measurement]:
             found = super().measure(names, sql, *others)
             taken_ns = 1e6 if "OFFSET" in sql else 500_000
             return {name: replace(one, ns=taken_ns) for name, one in found.items()}

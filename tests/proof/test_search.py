@@ -11,7 +11,7 @@ import pytest
 from queryprof.planner.judging import AFTER, BEFORE, Judge
 from queryprof.proof.index import Candidate, Term
 from queryprof.proof.schema import schema_of
-from queryprof.proof.search import Search
+from queryprof.proof.search import ChangeSearch
 from queryprof.proof.times import Times
 
 pytestmark = pytest.mark.once
@@ -39,7 +39,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
 
 def test_statistics_are_forgotten_whole(judge: Judge) -> None:
     """If only the rows of sqlite_stat1 are deleted, SQLite keeps the size of the table."""
-    search = Search(judge, schema_of(judge), ())
+    search = ChangeSearch(judge, schema_of(judge), ())
     fresh = judge.plan(AFTER, JOIN)
     judge.do(AFTER, "ANALYZE")
     assert judge.plan(AFTER, JOIN) != fresh
@@ -52,7 +52,7 @@ def test_what_another_begins_with_is_not_made_beside_it(
 ) -> None:
     """This holds even if each loss without the index is too large."""
     monkeypatch.setattr(Times, "least_ns", lambda _: -1.0)
-    search = Search(judge, schema_of(judge), ())
+    search = ChangeSearch(judge, schema_of(judge), ())
     short = Candidate("large", (Term("a"),))
     long = Candidate("large", (Term("a"), Term("b")))
     search.chosen = [short, long]

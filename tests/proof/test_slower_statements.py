@@ -15,7 +15,7 @@ from queryprof.findings.lookup import findings_of
 from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice, Cost, Proof
 from queryprof.proof.times import Times
-from queryprof.proof.workload import Query
+from queryprof.proof.workload import RecordedQuery
 from queryprof.report.text.advice import cautions, proof_line
 
 pytestmark = pytest.mark.once
@@ -84,7 +84,7 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
 
 
 def times(recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int = 20) -> Times:
-    query = Query("SELECT", recorded_ns, executions, writes=False)
+    query = RecordedQuery("SELECT", recorded_ns, executions, writes=False)
     return Times([query], {"SELECT": base_ns}, {"SELECT": base_ns})
 
 

@@ -18,7 +18,7 @@ from recorder.running_programs import ATTACH, OBEYS, STANDBY, Command, attached,
 from conftest import by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.recorder import answer, attaching, forks, guardian, messages
-from queryprof.recorder.attaching import Attachment, attach
+from queryprof.recorder.attaching import AttachedProcess, attach
 from queryprof.recorder.autoload import Runner
 from queryprof.recorder.standby import SIGNAL
 from queryprof.region.region_files import regions_of
@@ -46,7 +46,7 @@ def _on_a_machine_of_any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "ENDS_MS", 600_000.0)
 
 
-def begun(pid: int) -> Attachment:
+def begun(pid: int) -> AttachedProcess:
     return attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
 
 

@@ -13,7 +13,7 @@ from report.test_hostile_names import CONTROL, FUZZED, NAMES, comparisons, profi
 
 from queryprof.cli.compare import GATES
 from queryprof.comparing.baseline_deviations import Deviation
-from queryprof.comparing.baseline_figures import Figures, Site
+from queryprof.comparing.baseline_figures import Figures, SiteFigures
 from queryprof.comparing.comparison import compare, regressions
 from queryprof.errors import QueryprofError
 from queryprof.model import (
@@ -77,7 +77,7 @@ def test_junit_is_xml(name: str) -> None:
 def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
     """The output has no control character, and a name stays within one line."""
     frame = Frame(name, name, 3)
-    figures = Figures(3, 4, 5, 6, sites=(Site(frame, frame, 3),))
+    figures = Figures(3, 4, 5, 6, sites=(SiteFigures(frame, frame, 3),))
     before = Figures(1, 4, 5, 6)
     cause = Cause(name, (frame,), 1, 9)
     step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))

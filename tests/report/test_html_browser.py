@@ -12,7 +12,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.tree import Node
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Frame, Interval, Profile
-from queryprof.model.advice import Advice, Change, Cost, Proof
+from queryprof.model.advice import Advice, Cost, DatabaseChange, Proof
 from queryprof.report.html.html_report import html_page
 from queryprof.report.html.page_data import page_data
 
@@ -87,8 +87,10 @@ def advice(statement: str) -> Advice:
     before, after = Cost(4e6, 3000.0, 50.0), Cost(1e6, 30.0, 5.0)
     proof = Proof(statement, 9, 36 * 10**6, before, after, ("i",), True, "", True)
     changes = (
-        Change("CREATE INDEX i ON t (a);", "DROP INDEX i;", "i", "t", 24e6, 4096, 1500.0, 7),
-        Change("ANALYZE;", "DELETE FROM sqlite_stat1;", "", "", 3e6, 0, None, 0),
+        DatabaseChange(
+            "CREATE INDEX i ON t (a);", "DROP INDEX i;", "i", "t", 24e6, 4096, 1500.0, 7
+        ),
+        DatabaseChange("ANALYZE;", "DELETE FROM sqlite_stat1;", "", "", 3e6, 0, None, 0),
     )
     return Advice("a.db", changes, (), (proof,), (), (), "3.40.1", "3.39.0", 12, False, 1.0)
 

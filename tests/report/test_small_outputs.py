@@ -9,14 +9,16 @@ from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.model import Frame
-from queryprof.report.export.weights import OTHER, Node, Weight, limit_nodes
+from queryprof.report.export.weights import OTHER, FunctionNode, Weight, limit_nodes
 from queryprof.report.json.report import json_report
 
 pytestmark = pytest.mark.once
 
 
 def test_a_function_that_calls_itself_counts_once() -> None:
-    f, g, read, write = (Node("a.py", line, name) for line, name in enumerate(("f", "g", "r", "w")))
+    f, g, read, write = (
+        FunctionNode("a.py", line, name) for line, name in enumerate(("f", "g", "r", "w"))
+    )
     weights = [Weight((f, f, read), 1, 10), Weight((g, write), 1, 15)]
     assert limit_nodes(weights, 2) == [Weight((OTHER,), 1, 10), weights[1]]
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from queryprof.model.advice import Advice, Change
+from queryprof.model.advice import Advice, DatabaseChange
 from queryprof.report.findings.sql_script import sql_script
 
 pytestmark = pytest.mark.once
@@ -16,8 +16,8 @@ def test_what_was_made_last_is_taken_back_first() -> None:
     table = "CREATE TABLE t (a, b);"
     index = "CREATE INDEX i ON t (a);"
     changes = (
-        Change(table, "DROP TABLE t;", "", "t", 1.0, 1, None, 0),
-        Change(index, "DROP INDEX i;", "i", "t", 1.0, 1, None, 0),
+        DatabaseChange(table, "DROP TABLE t;", "", "t", 1.0, 1, None, 0),
+        DatabaseChange(index, "DROP INDEX i;", "i", "t", 1.0, 1, None, 0),
     )
     advice = Advice("x.db", changes, (), (), (), (), "3.45", "", 1, is_complete=True, took_s=1.0)
     script = sql_script(advice)

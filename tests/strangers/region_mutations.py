@@ -14,7 +14,7 @@ from typing import Any
 
 from strangers.mutations import NUMBERS, TEXTS, placed
 
-from queryprof.region.layout import Column, Table
+from queryprof.region.layout import RegionTable, RowColumn
 from queryprof.region.region import START, opened_region
 
 STRANGE: tuple[Any, ...] = (
@@ -97,7 +97,7 @@ class Edit:
     def __init__(self, path: Path) -> None:
         self.path = path
         with opened_region(str(path)) as region:
-            self.head: Table = region._head
+            self.head: RegionTable = region._head
             self.tables = {**region.tables}
             self.counts = {**region.counts}
             self.facts: dict[str, Any] = literal_eval(region.text(region["facts"]))
@@ -137,7 +137,7 @@ def live(path: Path, pid: int, started: int) -> None:
     edit.set_facts(repr(edit.facts | {"pid": pid}).encode())
 
 
-def packed(column: Column, value: float) -> bytes:
+def packed(column: RowColumn, value: float) -> bytes:
     """Return a value, or the bits of it that fit into a column."""
     if column.code == "d":
         return struct.pack("<d", float(value))
@@ -198,7 +198,7 @@ def _trace(draw: random.Random, case: Path) -> Any:
     return draw.choice([*paths, draw.choice(texts)])
 
 
-def _number(draw: random.Random, column: Column) -> float:
+def _number(draw: random.Random, column: RowColumn) -> float:
     return draw.choice(REALS if column.code == "d" else INTEGERS)
 
 

@@ -30,7 +30,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from strangers import region_mutations
 
-from queryprof.cli.prometheus import Endpoint, _Server
+from queryprof.cli.prometheus import Endpoint, _MetricsServer
 from queryprof.region import region_files
 from queryprof.region.live import Watch
 
@@ -83,7 +83,7 @@ def request(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
 def serve(orders: IO[str], answers: IO[str]) -> None:
     """Serve the counters, and look at the recordings on request."""
     endpoint = Endpoint(Watch())
-    server = _Server(("127.0.0.1", 0), endpoint)
+    server = _MetricsServer(("127.0.0.1", 0), endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], file=answers, flush=True)
     for _ in orders:

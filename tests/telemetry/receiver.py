@@ -13,7 +13,7 @@ from typing import Any
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from queryprof.telemetry.otlp_sending import Sender, Settings
+from queryprof.telemetry.otlp_sending import EndpointSettings, Sender
 
 REQUESTS = {
     "/v1/metrics": metrics_service_pb2.ExportMetricsServiceRequest,
@@ -106,4 +106,4 @@ def values(point: Any) -> dict[str, Any]:
 def sender(url: str, **settings: Any) -> tuple[Sender, list[str], list[float]]:
     notes: list[str] = []
     waits: list[float] = []
-    return Sender(Settings(url, **settings), notes.append, waits.append), notes, waits
+    return Sender(EndpointSettings(url, **settings), notes.append, waits.append), notes, waits

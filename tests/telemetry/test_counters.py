@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from queryprof.model.live import Activity, LoopActivity, ProcessActivity
 from queryprof.telemetry import counters as module
-from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Counters, Key, Program
+from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Key, MetricSeries, ProgramNames
 
 pytestmark = pytest.mark.once
 
-SHOP = Program("shop", "1")
+SHOP = ProgramNames("shop", "1")
 
 
 def process(
@@ -37,7 +37,7 @@ def activity(statement: str, ns: int, calls: int = 1) -> Activity:
     )
 )
 def test_nothing_goes_down_or_leaves(looks: list[list[tuple[str, int]]]) -> None:
-    counters = Counters()
+    counters = MetricSeries()
     before: dict[Key, tuple[int, ...]] = {}
     calls = ns = 0
     for look in looks:
@@ -58,14 +58,14 @@ def test_nothing_goes_down_or_leaves(looks: list[list[tuple[str, int]]]) -> None
 
 @pytest.mark.parametrize(("ns", "is_shown"), [(100, True), (99, False)])
 def test_a_hundredth_gets_a_series(ns: int, is_shown: bool) -> None:
-    counters = Counters()
+    counters = MetricSeries()
     counters.add([process(activity("large", 10_000 - ns), activity("small", ns))])
     assert (Key(SHOP, "small") in counters.sums) == is_shown
     assert (Key(SHOP, OTHER) in counters.sums) != is_shown
 
 
 def test_what_it_did_before_stays_in_the_others() -> None:
-    counters = Counters()
+    counters = MetricSeries()
     counters.add([process(activity("large", 10**6), activity("rises", 10))])
     counters.add([process(activity("rises", 10**6))])
     assert counters.sums[Key(SHOP, OTHER)].ns == 10
@@ -75,7 +75,7 @@ def test_what_it_did_before_stays_in_the_others() -> None:
 def test_there_are_at_most_so_many_series(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SERIES", 3)
     monkeypatch.setattr(module, "MAX_HIDDEN", 10)
-    counters = Counters()
+    counters = MetricSeries()
     for number in range(50):
         counters.add([process(activity(f"S{number}", 10**6))])
     assert len(counters.sums) == 4
@@ -86,7 +86,7 @@ def test_there_are_at_most_so_many_series(monkeypatch: pytest.MonkeyPatch) -> No
 def test_delays_are_in_their_bounds() -> None:
     from queryprof.core import _core
 
-    counters = Counters()
+    counters = MetricSeries()
     lags = {_core.histogram_bucket(int(bound * 0.9e9)): 1 for bound in LAG_BOUNDS_S}
     lags[_core.histogram_bucket(10**11)] = 1
     loop = LoopActivity("asyncio", "MainThread", lags, 10**11, 0)
@@ -99,7 +99,7 @@ def test_delays_are_in_their_bounds() -> None:
 
 
 def test_processes_that_run_are_counted() -> None:
-    counters = Counters()
+    counters = MetricSeries()
     counters.add([process(), process()])
     assert counters.living == {SHOP: 2}
     counters.add([process(has_ended=True)])
@@ -107,6 +107,6 @@ def test_processes_that_run_are_counted() -> None:
 
 
 def test_without_names_the_program_is_the_service() -> None:
-    counters = Counters()
+    counters = MetricSeries()
     counters.add([ProcessActivity(1, ("python", "app.py"), "", False, 1, (activity("S", 1),), ())])
-    assert [key.program for key in counters.sums] == [Program("app", "")]
+    assert [key.program for key in counters.sums] == [ProgramNames("app", "")]

@@ -33,7 +33,7 @@ from queryprof.cli.prometheus import Endpoint  # noqa: E402
 from queryprof.fleet.names import identifier  # noqa: E402
 from queryprof.model.live import Activity, ProcessActivity  # noqa: E402
 from queryprof.region.live import Watch, records_for  # noqa: E402
-from queryprof.telemetry.counters import Counters  # noqa: E402
+from queryprof.telemetry.counters import MetricSeries  # noqa: E402
 from queryprof.telemetry.prometheus_metrics import exposed  # noqa: E402
 
 OPEN = "application/openmetrics-text; version=1.0.0"
@@ -162,7 +162,7 @@ HOSTILE = ('SELECT "\n\\', "\0\x1b[31m\x07", "SELECT \udcff", "x" * 10**6, "\u20
 
 
 def test_hostile_texts_are_parsed_by_both_parsers() -> None:
-    counters = Counters()
+    counters = MetricSeries()
     activities = [Activity(text, (), "execute", 1, 10, 10, 1, 1) for text in HOSTILE]
     counters.add(
         [ProcessActivity(1, (), "", False, 1, tuple(activities), (), (), "a\nb\udcff", '"7\\')]

@@ -352,9 +352,9 @@ def test_a_recording_that_is_renewed_inside_cannot_be_checked(con, monkeypatch):
 
 
 def test_the_fixture_needs_a_limit_too():
-    from queryprof.pytest_plugin.queries import Queries, queries_without_recording
+    from queryprof.pytest_plugin.queries import CountedQueries, queries_without_recording
 
-    for fixture in (Queries(lambda: None), queries_without_recording()):
+    for fixture in (CountedQueries(lambda: None), queries_without_recording()):
         with pytest.raises(TypeError, match="name a limit"):
             fixture.at_most()
 

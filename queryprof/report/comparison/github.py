@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.comparing.comparison_result import Change, StatementChange
+from queryprof.comparing.comparison_result import MetricChange, StatementChange
 from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import change_text, title
 
 
-def comparison_github(failed: Iterable[StatementChange | Change], places: Places) -> str:
+def comparison_github(failed: Iterable[StatementChange | MetricChange], places: Places) -> str:
     """Return one annotation per regression, at the line of its call site."""
     return "\n".join(_annotation(change, places) for change in failed)
 
 
-def _annotation(change: StatementChange | Change, places: Places) -> str:
+def _annotation(change: StatementChange | MetricChange, places: Places) -> str:
     sites = change.sites if isinstance(change, StatementChange) else ()
     frame = sites[0].site.frame if sites else None
     place = ""

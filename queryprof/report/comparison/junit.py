@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from queryprof.comparing.comparison_result import Change, Comparison, StatementChange
+from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange
 from queryprof.report.inert import xml_text
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import change_text, title, where
 
 
 def comparison_junit(
-    comparison: Comparison, failed: Iterable[StatementChange | Change], places: Places
+    comparison: Comparison, failed: Iterable[StatementChange | MetricChange], places: Places
 ) -> str:
     """Return the comparison as a test suite in which the changes in `failed` are failures."""
     failures = list(failed)
-    cases: list[StatementChange | Change] = [*comparison.statements, *comparison.whole]
+    cases: list[StatementChange | MetricChange] = [*comparison.statements, *comparison.whole]
     suite = ET.Element(
         "testsuite",
         name="queryprof compare",

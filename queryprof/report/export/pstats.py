@@ -15,7 +15,7 @@ from __future__ import annotations
 import marshal
 from itertools import pairwise
 
-from queryprof.report.export.weights import ROOT, Node, Weight
+from queryprof.report.export.weights import ROOT, FunctionNode, Weight
 
 MARK = b"\nqueryprof export\n"
 """Follows the marshalled dict, where readers ignore it, and marks the file as written by queryprof.
@@ -27,8 +27,8 @@ Figures = list[float]
 
 def pstats_file(weights: list[Weight]) -> bytes:
     """Return the statistics file. A recursive function's time counts once per path."""
-    nodes: dict[Node, Figures] = {ROOT: [0, 0, 0, 0]}
-    callers: dict[Node, dict[Node, Figures]] = {}
+    nodes: dict[FunctionNode, Figures] = {ROOT: [0, 0, 0, 0]}
+    callers: dict[FunctionNode, dict[FunctionNode, Figures]] = {}
 
     def add(figures: Figures, weight: Weight, is_own: bool) -> None:
         for at, value in enumerate(

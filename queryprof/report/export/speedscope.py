@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from queryprof.report.export.weights import SQL_FILE, Node, Weight
+from queryprof.report.export.weights import SQL_FILE, FunctionNode, Weight
 from queryprof.version import __version__
 
 MARK = b'{"exporter":"queryprof '
@@ -15,7 +15,7 @@ MARK = b'{"exporter":"queryprof '
 
 def speedscope_file(weights: list[Weight], name: str) -> bytes:
     """Return the file, with one stack per weight; times are in ns."""
-    numbers: dict[Node, int] = {}
+    numbers: dict[FunctionNode, int] = {}
     samples = [[numbers.setdefault(node, len(numbers)) for node in w.nodes] for w in weights]
     document = {
         # first, because the beginning identifies the file as ours
@@ -39,6 +39,6 @@ def speedscope_file(weights: list[Weight], name: str) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _frame(node: Node) -> dict[str, Any]:
+def _frame(node: FunctionNode) -> dict[str, Any]:
     has_place = node.file not in (SQL_FILE, "~")
     return {"name": node.name, **({"file": node.file, "line": node.line} if has_place else {})}

@@ -17,7 +17,7 @@ SQL_FILE = "sql"
 MAX_NAME_CHARACTERS = 300
 
 
-class Node(NamedTuple):
+class FunctionNode(NamedTuple):
     """A function with its first line, or a statement with a number in place of a line."""
 
     file: str
@@ -25,8 +25,8 @@ class Node(NamedTuple):
     name: str
 
 
-ROOT = Node("~", 0, "<database time>")
-OTHER = Node("~", 0, "(other)")
+ROOT = FunctionNode("~", 0, "<database time>")
+OTHER = FunctionNode("~", 0, "(other)")
 """Replaces the nodes that are dropped to limit their number."""
 
 
@@ -37,7 +37,7 @@ class Weight:
     `nodes` starts with the outermost function and ends with the statement.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[FunctionNode, ...]
     executions: int
     ns: int
 
@@ -73,7 +73,7 @@ class _NodeMaker:
     def __init__(self, profile: Profile, paths: Iterable[CallPath]) -> None:
         self._places = Places(profile)
         self._first: dict[tuple[str, str], int] = {}
-        self._statements: dict[str, Node] = {}
+        self._statements: dict[str, FunctionNode] = {}
         for path in paths:
             for frame in path:
                 key = (frame.file, frame.function)
@@ -85,9 +85,9 @@ class _NodeMaker:
         """
         return frame.first_line or self._first[frame.file, frame.function]
 
-    def nodes_of(self, path: CallPath) -> list[Node]:
+    def nodes_of(self, path: CallPath) -> list[FunctionNode]:
         return [
-            Node(
+            FunctionNode(
                 visible(self._places.file(frame.file)),
                 self._first_line(frame),
                 visible(frame.function),
@@ -95,11 +95,13 @@ class _NodeMaker:
             for frame in reversed(path)
         ]
 
-    def statement(self, statement: str) -> Node:
+    def statement(self, statement: str) -> FunctionNode:
         known = self._statements.get(statement)
         if known is None:
             name = visible(statement[:MAX_NAME_CHARACTERS])
-            known = self._statements[statement] = Node(SQL_FILE, len(self._statements) + 1, name)
+            known = self._statements[statement] = FunctionNode(
+                SQL_FILE, len(self._statements) + 1, name
+            )
         return known
 
 
@@ -110,14 +112,14 @@ def limit_nodes(weights: list[Weight], top: int | None) -> list[Weight]:
     """
     if top is None:
         return weights
-    spent: dict[Node, int] = {}
+    spent: dict[FunctionNode, int] = {}
     for weight in weights:
         for node in set(weight.nodes):
             spent[node] = spent.get(node, 0) + weight.ns
     kept = frozenset(sorted(spent, key=lambda node: (-spent[node], node))[:top])
-    found: dict[tuple[Node, ...], tuple[int, int]] = {}
+    found: dict[tuple[FunctionNode, ...], tuple[int, int]] = {}
     for weight in weights:
-        nodes: list[Node] = []
+        nodes: list[FunctionNode] = []
         for node in weight.nodes:
             shown = node if node in kept else OTHER
             if not (nodes and nodes[-1] == OTHER == shown):
@@ -127,7 +129,7 @@ def limit_nodes(weights: list[Weight], top: int | None) -> list[Weight]:
     return [Weight(nodes, *sums) for nodes, sums in found.items()]
 
 
-def node_label(node: Node) -> str:
+def node_label(node: FunctionNode) -> str:
     """Describe a node in one line."""
     if node.file in (SQL_FILE, "~"):
         return node.name

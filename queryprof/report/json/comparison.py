@@ -15,7 +15,7 @@ Verdict = Literal["better", "worse", "same", "unclear"]
 Plan = Annotated[tuple[str, ...], "one line per step, indented below its parent step"]
 
 
-@shape_of(changes.Change)
+@shape_of(changes.MetricChange)
 class Change:
     """A metric before and after."""
 

@@ -50,7 +50,7 @@ class Advice:
 
     database: str
     changes: Annotated[
-        tuple[model.Change, ...], "in order; win_ns: saving added to the changes before it"
+        tuple[model.DatabaseChange, ...], "in order; win_ns: saving added to the changes before it"
     ]
     outweighed: Annotated[
         tuple[model.Outweighed, ...],

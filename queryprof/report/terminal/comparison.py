@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.units import average
-from queryprof.comparing.comparison_result import Change, Comparison, StatementChange, Verdict
+from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange, Verdict
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison_chart import side_by_side
 from queryprof.report.terminal.console import (
@@ -99,7 +99,7 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
     return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 
-def _table(title: str, changes: tuple[Change, ...]) -> RenderableType:
+def _table(title: str, changes: tuple[MetricChange, ...]) -> RenderableType:
     table = plain_table(title)
     table.add_column("metric", no_wrap=True)
     for name in ("before", "after", "change"):

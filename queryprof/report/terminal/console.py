@@ -32,7 +32,7 @@ class Text(rich.text.Text):
         return super().append(visible(text) if isinstance(text, str) else text, style)
 
 
-class Table(rich.table.Table):
+class TextTable(rich.table.Table):
     """A table whose cells are Texts."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
@@ -92,9 +92,9 @@ def lines_of(texts: Iterable[str]) -> RenderableType:
     return Group(*map(Text, texts))
 
 
-def plain_table(title: str) -> Table:
+def plain_table(title: str) -> TextTable:
     """Return an empty table without borders."""
-    return Table(
+    return TextTable(
         title=title,
         title_justify="left",
         title_style="bold",

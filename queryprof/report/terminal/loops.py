@@ -17,8 +17,8 @@ from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Distribution
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import (
-    Table,
     Text,
+    TextTable,
     console_for,
     heading,
     lines_of,
@@ -139,7 +139,7 @@ def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list
     return [table]
 
 
-def _lags_table(finding: LoopSummary) -> Table:
+def _lags_table(finding: LoopSummary) -> TextTable:
     table = plain_table("")
     table.add_column("lag", no_wrap=True)
     for name in ("count", "mean", "p50", "p95", "p99", "max"):

@@ -11,7 +11,7 @@ from queryprof.analysis.units import duration, percent
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.statistics.factorial import Effect
 from queryprof.statistics.pragma_effects import Combination, PragmaExperiment, notes_of
-from queryprof.statistics.throughput import Point
+from queryprof.statistics.throughput import WorkersResult
 
 MAX_ORDER = 2
 BAR = 30
@@ -91,7 +91,7 @@ def _combination(title: str, one: Combination) -> list[RenderableType]:
 
 
 def print_workers(
-    points: Sequence[Point],
+    points: Sequence[WorkersResult],
     best: int,
     file: TextIO | None = None,
     width: int | None = None,

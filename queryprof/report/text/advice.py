@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.units import counted, duration, percent, size
 from queryprof.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
-from queryprof.model.advice import Advice, Change, Proof, Rewrite
+from queryprof.model.advice import Advice, DatabaseChange, Proof, Rewrite
 
 NO_CHANGE = "No index and no ANALYZE saves 3% or more of the recorded time; nothing to change."
 NO_INDEX = (
@@ -43,7 +43,7 @@ def _no_change(advice: Advice) -> str:
     return NO_CHANGE if is_most and advice.is_complete else NO_CHANGE_YET
 
 
-def change_in_words(change: Change, advice: Advice) -> str:
+def change_in_words(change: DatabaseChange, advice: Advice) -> str:
     """Return the saving and cost of one change."""
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
     parts = [f"wins {duration(change.win_ns)} ({percent(share)})"]
@@ -61,7 +61,7 @@ def change_in_words(change: Change, advice: Advice) -> str:
     return ", ".join(parts)
 
 
-def users_of(change: Change, advice: Advice) -> Iterator[Proof]:
+def users_of(change: DatabaseChange, advice: Advice) -> Iterator[Proof]:
     """Yield the statements that use an index, largest saving first."""
     users = [proof for proof in advice.proofs if change.index and change.index in proof.uses]
     yield from sorted(users, key=lambda proof: proof.after_ns - proof.recorded_ns)

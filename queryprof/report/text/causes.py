@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queryprof.comparing.baseline_deviations import Deviation
-from queryprof.comparing.baseline_figures import Figures, Site
+from queryprof.comparing.baseline_figures import Figures, SiteFigures
 from queryprof.report.places import file_and_line
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
@@ -18,7 +18,7 @@ MAX_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class WorseStatement:
     """What got worse about a statement, in words that do not depend on the test.
 
     Attributes:
@@ -32,7 +32,7 @@ class Cause:
     place: tuple[str, ...] = ()
 
 
-def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
+def cause_of(deviation: Deviation, is_shuffled: bool = False) -> WorseStatement:
     """Return the cause of a deviation.
 
     Args:
@@ -47,18 +47,18 @@ def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
     if deviation.instead_of:
         why.append(f"no longer executed: {cut(deviation.instead_of)}")
     place = site_lines(after.sites[0], with_executions=False) if after and after.sites else ()
-    return Cause(
+    return WorseStatement(
         cut(deviation.statement), deviation.reasons, tuple(filter(None, why)), tuple(place)
     )
 
 
-def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
+def cause_lines(found: Iterable[tuple[str, WorseStatement]]) -> list[str]:
     """Return the causes with their tests, most tests first.
 
     Args:
         found: (test, cause) pairs.
     """
-    groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, Cause]]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, WorseStatement]]] = {}
     for test, cause in found:
         groups.setdefault((cause.statement, cause.why), []).append((test, cause))
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -115,7 +115,7 @@ def _usual_meaning(before: Figures | None, after: Figures, is_shuffled: bool) ->
     return "It takes more work for the same rows: has its plan, an index or a sort changed?"
 
 
-def site_lines(site: Site, with_executions: bool = True) -> list[str]:
+def site_lines(site: SiteFigures, with_executions: bool = True) -> list[str]:
     """Return the line that runs the statement, and its source if readable."""
     times = f"{site.executions} x " if with_executions else ""
     frame = site.frame

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from queryprof.analysis.units import UNKNOWN, average, duration, size
-from queryprof.comparing.comparison_result import Change, Comparison, StatementChange, Verdict
+from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange, Verdict
 from queryprof.comparing.verdicts import MIN_TIMED_RUNS
 from queryprof.report.places import Places
 from queryprof.report.text.plans import plan_change
 
 
-def metric_name(change: Change) -> str:
+def metric_name(change: MetricChange) -> str:
     """Return the name of a metric for use in sentences."""
     return change.metric.removesuffix("_ns").replace("_per_database_s", "/s").replace("_", " ")
 
 
-def value(change: Change, side: float | None) -> str:
+def value(change: MetricChange, side: float | None) -> str:
     """Return a metric's value with its unit."""
     if change.metric.endswith("_bytes"):
         return size(side)
     return duration(side) if change.metric.endswith("_ns") else average(side)
 
 
-def ratio(change: Change) -> str:
+def ratio(change: MetricChange) -> str:
     """Return the change in percent, with its interval if known."""
     if change.ratio is None:
         known = change.before is not None and change.after is not None
@@ -46,12 +46,12 @@ def what_changed(change: StatementChange) -> str:
     return "; ".join([*parts, plan] if plan else parts)
 
 
-def title(change: StatementChange | Change) -> str:
+def title(change: StatementChange | MetricChange) -> str:
     """Return what changed: a statement, or a metric of the whole run."""
     return change.statement if isinstance(change, StatementChange) else metric_name(change)
 
 
-def change_text(change: StatementChange | Change) -> str:
+def change_text(change: StatementChange | MetricChange) -> str:
     """Return how it changed, in one line."""
     if isinstance(change, StatementChange):
         return what_changed(change)

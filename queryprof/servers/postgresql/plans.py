@@ -34,7 +34,7 @@ in src/backend/optimizer/path/costsize.c).
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PlanNode:
     """A node of a plan.
 
     Attributes:
@@ -76,17 +76,17 @@ class Node:
         return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-def nodes_of(top: Mapping[str, Any]) -> tuple[Node, ...]:
+def nodes_of(top: Mapping[str, Any]) -> tuple[PlanNode, ...]:
     """Return the nodes of a plan, parents first, up to MAX_NODES."""
     found = []
-    for node in _walk(Node(top, 0, 1.0, 1.0, is_limited=False), 1.0):
+    for node in _walk(PlanNode(top, 0, 1.0, 1.0, is_limited=False), 1.0):
         found.append(node)
         if len(found) == MAX_NODES:
             break
     return tuple(found)
 
 
-def _walk(node: Node, once: float) -> Iterator[Node]:
+def _walk(node: PlanNode, once: float) -> Iterator[PlanNode]:
     """Yield a node and its descendants.
 
     Args:
@@ -105,7 +105,7 @@ def _walk(node: Node, once: float) -> Iterator[Node]:
             repeats = outer_rows
         elif relation == "SubPlan":
             repeats = max(1.0, node.rows)
-        below = Node(fields, node.depth + 1, loops * repeats, times, is_limited)
+        below = PlanNode(fields, node.depth + 1, loops * repeats, times, is_limited)
         yield from _walk(below, loops)
         if relation == "Outer":
             outer_rows = max(1.0, below.number("Plan Rows"))
@@ -164,7 +164,7 @@ def conjuncts_of(condition: str) -> tuple[str, ...]:
 
 
 def equal_columns(
-    node: Node, table: ServerTable | None, immutable: Container[str] = ()
+    node: PlanNode, table: ServerTable | None, immutable: Container[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns and expressions, as SQL, that a node's filter compares with a value.
 
@@ -208,7 +208,7 @@ def _compared_column(
 
 
 def _scan(
-    node: Node, table: ServerTable | None, cost: float, immutable: Container[str]
+    node: PlanNode, table: ServerTable | None, cost: float, immutable: Container[str]
 ) -> TableScan:
     share = min(1.0, node.number("Total Cost") * node.loops / cost) if cost > 0 else 1.0
     return TableScan(
@@ -223,7 +223,7 @@ def _scan(
     )
 
 
-def _step_text(node: Node) -> str:
+def _step_text(node: PlanNode) -> str:
     strategy = node.fields.get("Strategy")
     words = [f"{strategy} {node.kind}" if strategy in ("Hashed", "Sorted") else node.kind]
     if node.fields.get("Parallel Aware"):

@@ -1,0 +1,50 @@
+"""What a loop around a query looks like: recursion, tasks, queries that follow rows."""
+
+from __future__ import annotations
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+
+
+def makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Return whether a loop's function executes a statement in tasks that it creates in the
+    loop.
+    """
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.makes_tasks(frame)
+        for frame in (within, *group.path)
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
+
+
+def follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Return whether each execution in the loop needs the row of the one before."""
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.lines.follows_rows(frame)
+        for frame in group.path
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
+
+
+def is_recursion(loop: CallSite | None, group: Group) -> bool:
+    """Return whether the loop's line is a recursive call."""
+    if loop is None or loop.frame is None:
+        return False
+    functions = [(frame.file, frame.function) for frame in group.path]
+    again = functions.count((loop.frame.file, loop.frame.function)) > 1
+    # Several generator expressions, or lambdas, may have the same name.
+    has_name = not loop.frame.function.endswith(">")
+    return again and has_name and loop.frame in group.path
+
+
+def is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
+    """Return whether one line in a loop calls both the query and its parent."""
+    within = loop.frame
+    return within is not None and any(
+        (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
+        for frame in group.path
+        if frame in parent.path
+    )
