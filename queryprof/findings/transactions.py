@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import Function
 from queryprof.analysis.units import average, counted, duration
@@ -59,6 +60,24 @@ CLAIMS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Commits:
+    """The commits of a statement's writes.
+
+    Attributes:
+        number: commits that one transaction would save.
+        words: how many commits there are.
+        doubt: why they may be needed.
+    """
+
+    cost_ns: float
+    number: int
+    words: str
+    fix: str
+    doubt: str = ""
+    most: Severity = Severity.HIGH
+
+
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
     by_function = changing_by_function(program)
@@ -66,9 +85,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         writes = _writes_of(group)
         if not group.writes or writes < FEWEST:
             continue
-        is_many = bool(group.calls_of.get("executemany"))
+        executemanys = group.calls_of.get("executemany", 0)
         own = program.own_transactions(group)
-        is_known = own >= max(FEW, 2 * group.calls_of.get("executemany", 0))
+        is_known = own >= max(FEW, 2 * executemanys)
         number = own if is_known and own < MIN_COMMITS_PER_WRITE * writes else writes
         if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
@@ -76,58 +95,80 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         committed = sum(one.totals.executions for one in commits)
         # Locks are not always known. A write that exceeds the cache also syncs before its commit.
         has_own = is_known or (group.files.syncs >= MIN_COMMITS_PER_WRITE * writes > committed)
-        doubt, most = "", Severity.HIGH
-        library = program.library(group.statement)
         if has_own:
-            # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single
-            # transaction.
-            is_each_synced = 2 * group.files.syncs >= number
-            cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
-            alone = "" if committed else " (no BEGIN before them)"
-            how_many = (
-                f"each is its own transaction{alone}"
-                if number == writes
-                else f"{counted(number, 'separate transaction')}{alone}"
-            )
-            fix = around_each(program, group)
-        elif commits and not is_many:
+            found = _own_commits(program, group, number, bool(committed))
+        elif commits and not executemanys:
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # another statement has the same commits
                 continue
             known.add(places)
-            cost_ns = sum(g.work_ns for g in commits)
-            cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
-            how_many = f"{counted(committed, 'commit')}"
-            all_writes = _writes_with(program, commits, by_function)
-            number = min(committed, all_writes)  # further writes have no commit
-            doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
-            fix = around_the_loop(program, group, commits)
+            found = _shared_commits(program, group, commits, by_function)
         else:
             continue
         # A transaction belongs to one file (or to several ATTACHed ones).
         files = program.files_of([group.statement])
-        if 2 * files > number or not _are_many(program, number, cost_ns):
+        if 2 * files > found.number or not _are_many(program, found.number, found.cost_ns):
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
-        evidence = [f"{counted(writes, 'write')}, {how_many}"]
+        evidence, fix = [f"{counted(writes, 'write')}, {found.words}"], found.fix
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
-        if not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
+        if not has_own and found.cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slow_line(commits)
-            fix += EXPIRES.get(library, "")
+            fix += EXPIRES.get(program.library(group.statement), "")
+        is_synced = sync_ns >= found.cost_ns / 2 and not executemanys and 2 * syncs >= found.number
         against = _claim_doubt(program, group, by_function) or keeps_rows_locked(program, group)
-        is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
+        waits = _waits_between(program, group)
         yield program.finding(
             "commit_per_write",
             group,
-            cost_ns * (1 - max(1, files) / number),
+            found.cost_ns * (1 - max(1, files) / found.number),
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=against or doubt or MOVE_WAITS_OUT * _waits_between(program, group),
-            most=Severity.LOW if against or _waits_between(program, group) else most,
+            doubt=against or found.doubt or MOVE_WAITS_OUT * waits,
+            most=Severity.LOW if against or waits else found.most,
         )
+
+
+def _own_commits(program: Program, group: Group, number: int, has_others: bool) -> _Commits:
+    """Return the commits of writes that are transactions of their own."""
+    # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single transaction.
+    is_each_synced = 2 * group.files.syncs >= number
+    alone = "" if has_others else " (no BEGIN before them)"
+    return _Commits(
+        group.files.sync_ns * is_each_synced + group.files.write_ns,
+        number,
+        (
+            f"each is its own transaction{alone}"
+            if number == _writes_of(group)
+            else f"{counted(number, 'separate transaction')}{alone}"
+        ),
+        around_each(program, group),
+    )
+
+
+def _shared_commits(
+    program: Program,
+    group: Group,
+    commits: Sequence[Group],
+    by_function: Mapping[Function, list[Group]],
+) -> _Commits:
+    """Return the commits that follow a group's writes in the program."""
+    committed = sum(one.totals.executions for one in commits)
+    cost_ns = sum(g.work_ns for g in commits)
+    cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
+    all_writes = _writes_with(program, commits, by_function)
+    doubt, most = _of_several(all_writes / committed, group.totals.rows / max(_writes_of(group), 1))
+    return _Commits(
+        cost_ns,
+        min(committed, all_writes),  # further writes have no commit
+        f"{counted(committed, 'commit')}",
+        around_the_loop(program, group, commits),
+        doubt,
+        most,
+    )
 
 
 def _waits_between(program: Program, group: Group) -> bool:
