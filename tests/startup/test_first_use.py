@@ -82,7 +82,6 @@ def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: R
     output, profile = recorded(LOADED)
     assert json.loads(output) == [
         "queryprof",
-        "queryprof.recorder.autoload",
         "queryprof.core",
         "queryprof.core.held_signals",
         "queryprof.core.own_imports",
@@ -90,6 +89,8 @@ def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: R
         "queryprof.hooks",
         "queryprof.hooks.first_use",
         "queryprof.hooks.libraries",
+        "queryprof.recorder",
+        "queryprof.recorder.autoload",
     ]
     assert len(profile.processes) == 1
 

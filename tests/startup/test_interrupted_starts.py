@@ -26,9 +26,10 @@ def start():
 @pytest.fixture
 def interrupted(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which the recording's start is interrupted."""
-    package = tmp_path / "queryprof"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
+    package = tmp_path / "queryprof" / "recorder"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").write_text("")
     (package / "autoload.py").write_text(INTERRUPTING)
     return {**os.environ, "QUERYPROF": "x.qprof", "PYTHONPATH": str(tmp_path)}
 
