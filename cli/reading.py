@@ -126,7 +126,8 @@ def _read_one(path: str) -> Profile:
         )
     profile = read_profile(path)
     _print_size(path, profile)
-    others = child_traces(path, min((p.start_unix_ns for p in profile.processes), default=0))
+    since_unix_ns = min((p.start_unix_ns for p in profile.processes), default=0)
+    others = child_traces(path, since_unix_ns, {p.pid for p in profile.processes})
     if others:
         click.echo(f"queryprof: {visible(_other_traces(path, others))}", err=True)
     return profile

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from queryprof.core.held_signals import held_signals
 from queryprof.core.own_imports import own_imports
 from queryprof.core.wall_clock import unix_ns
 
@@ -55,8 +56,12 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
             readers.
         is_upgrade: whether its transaction has read and now writes: SQLite does not wait then.
     """
-    if not budget.is_left():
-        return
+    if budget.is_left():
+        with held_signals():
+            _explain(error, database, has_write_lock, is_upgrade)
+
+
+def _explain(error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool) -> None:
     start_s = time.monotonic()
     try:
         lines: list[str] = []

@@ -9,7 +9,7 @@ class Replacements:
     """The replaced attributes, and the functions measured in place."""
 
     def __init__(self) -> None:
-        self._undo: list[tuple[object, str, tuple[object, ...]]] = []
+        self._undo: list[tuple[object, str, tuple[object, ...], object]] = []
 
     def measure(self, owner: object, name: str, wrapper: object) -> None:
         """Route the calls of a function through a wrapper of the core around that function.
@@ -19,22 +19,24 @@ class Replacements:
         """
         inner = wrapper.__func__ if isinstance(wrapper, classmethod) else wrapper
         if _core.measure_in_place(inner, name):
-            self._undo.append((None, name, (inner,)))
+            self._undo.append((None, name, (inner,), None))
         else:
             self.set(owner, name, wrapper)
 
     def set(self, owner: object, name: str, value: object) -> None:
         """Replace an attribute, which its owner may have inherited."""
         own = vars(owner)
-        self._undo.append((owner, name, (own[name],) if name in own else ()))
+        self._undo.append((owner, name, (own[name],) if name in own else (), value))
         setattr(owner, name, value)
 
     def undo(self) -> None:
-        """Restore everything, in reverse order."""
+        """Restore everything, in reverse order, except what the program has replaced since."""
         while self._undo:
-            owner, name, before = self._undo.pop()
+            owner, name, before, value = self._undo.pop()
             if owner is None:
                 _core.end_in_place(*before)
+            elif vars(owner).get(name) is not value:
+                continue  # the program's patch may still be there, or has just ended
             elif before:
                 setattr(owner, name, before[0])
             else:

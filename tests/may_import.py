@@ -218,6 +218,7 @@ MAY_IMPORT = {
     "queryprof.fleet.batches": {
         "queryprof.collect.closed_windows",
         "queryprof.errors",
+        "queryprof.region.file_lock",
         "queryprof.region.region_files",
     },
     # Everything that leaves the machine, and the questions about it: only from the command line.

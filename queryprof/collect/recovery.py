@@ -44,7 +44,7 @@ from queryprof.trace.processes import identities_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from queryprof.collect.recorded_files import RecordedFiles
     from queryprof.trace.processes import Identity
@@ -264,10 +264,14 @@ def _bytes_of(path: str) -> int:
         return 0
 
 
-def child_traces(path: str, since_unix_ns: int) -> list[str]:
+def child_traces(path: str, since_unix_ns: int, pids: Collection[int] = ()) -> list[str]:
     """Return the traces of other processes of the recording at `path`, which began at that time.
 
-    They are traces of children, written or still to be written.
+    They are traces of children, written or still to be written, and of earlier programs in the same
+    process (os.execv).
+
+    Args:
+        pids: the processes of the trace at `path`.
     """
     directory, name = os.path.split(resolve_directory(path))
     stem, extension = os.path.splitext(name)
@@ -279,7 +283,7 @@ def child_traces(path: str, since_unix_ns: int) -> list[str]:
             found += [
                 trace
                 for of, start, _ in identities_in(trace)
-                if of == int(pid) and start >= since_unix_ns
+                if of == int(pid) and (start >= since_unix_ns or of in pids)
             ][:1]
     windows = {trace_name(one): one for one in names_in(directory)}
     for trace, part in windows.items():

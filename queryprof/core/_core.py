@@ -103,6 +103,7 @@ def _refuse(*_: object) -> NoReturn:
 
 span_end = span_status = set_span_variable = _do_nothing
 stop = after_fork = detach = counters_stop = hold_windows = explain_refusals = _do_nothing
+recognize_handlers = _do_nothing
 watchdog_start = watchdog_stop = clear_handles = on_gc = _do_nothing
 enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = step_end = _do_nothing
 

@@ -31,8 +31,13 @@ class Exclusive:
         self._is_postponed = False
 
     def __enter__(self) -> None:
-        self._lock.acquire()
-        self._depth += 1
+        try:
+            self._lock.acquire()
+            self._depth += 1
+        except BaseException:  # raised by a signal handler
+            if self.is_mine:
+                self._lock.release()
+            raise
 
     def __exit__(self, *exc_info: object) -> None:
         if not self._depth or not self.is_mine:

@@ -9,12 +9,15 @@ import _signal  # type: ignore[import-not-found]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import CodeType
+    from types import CodeType, TracebackType
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 """Signals for faults of the running thread. The kernel does not delay them."""
 
-HELD = _signal.valid_signals() - {getattr(_signal, name) for name in FAULTS}
+OWN = ("SIGXFSZ",)
+"""Signals that queryprof's own writing may cause. Whoever writes takes them (collect/keep.py)."""
+
+HELD = _signal.valid_signals() - {getattr(_signal, name) for name in (*FAULTS, *OWN)}
 
 
 class held_signals:
@@ -39,13 +42,26 @@ class held_signals:
 
 def is_of_handler(error: BaseException) -> bool:
     """Return whether an exception came through a signal handler."""
+    return _handlers_part(error) is not None
+
+
+def takes_from_handler(error: BaseException) -> bool:
+    """Return whether an exception came through a signal handler, and remove queryprof's frames from
+    its traceback.
+    """
+    part = _handlers_part(error)
+    if part is not None:
+        error.__traceback__ = part
+    return part is not None
+
+
+def _handlers_part(error: BaseException) -> TracebackType | None:
+    """Return the traceback from the frame of a signal handler; None without one."""
     handlers = set(_handlers())
     step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code in handlers:
-            return True
+    while step is not None and step.tb_frame.f_code not in handlers:
         step = step.tb_next
-    return False
+    return step
 
 
 def _handlers() -> Iterator[CodeType]:

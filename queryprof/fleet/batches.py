@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from queryprof.errors import QueryprofError
+from queryprof.region.file_lock import lock_file
 from queryprof.region.region_files import PART_SUFFIX
 
 TYPE_CHECKING = False
@@ -164,8 +165,6 @@ class Batches:
         self._handle = self._place_handle = -1
 
     def _lock_folder(self) -> int:
-        import fcntl
-
         for _ in range(MAX_TRIES):
             with suppress(FileExistsError):
                 os.mkdir(FOLDER, 0o700, dir_fd=self._place_handle)
@@ -177,7 +176,8 @@ class Batches:
                         f"{os.path.join(self._place, FOLDER)}: belongs to another user, who"
                         " sends from there"
                     )
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not lock_file(handle):
+                    raise BlockingIOError
                 if os.path.samestat(found, _stat(FOLDER, self._place_handle)):
                     return handle
             except (BlockingIOError, FileNotFoundError):

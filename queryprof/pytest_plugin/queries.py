@@ -40,6 +40,10 @@ class CountedQueries:
         return _AtMost(queries, **limits)
 
 
+class LimitError(pytest.fail.Exception, AssertionError):
+    """An AssertionError that pytest reports without a traceback."""
+
+
 class _AtMost(at_most):
     """Reports exceeded limits without a traceback, which would end in this module."""
 
@@ -48,7 +52,7 @@ class _AtMost(at_most):
         try:
             super().__exit__(kind, *rest)
         except AssertionError as error:
-            pytest.fail(str(error), pytrace=False)
+            raise LimitError(str(error), pytrace=False) from None
 
 
 class _Unrecorded(CountedQueries):

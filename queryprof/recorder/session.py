@@ -13,7 +13,7 @@ from queryprof.collect.own_parts import OwnParts
 from queryprof.collect.target import Target
 from queryprof.core import _core
 from queryprof.core.exclusive import Exclusive
-from queryprof.core.held_signals import held_signals, is_of_handler
+from queryprof.core.held_signals import held_signals, is_of_handler, takes_from_handler
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
@@ -55,8 +55,7 @@ class Session:
     """The recording of this process, while there is one.
 
     Attributes:
-        counters_off: why SQLite's counters of sqlite3 are unknown; None if they are on, or sqlite3
-            is not used.
+        counters_off: why sqlite3's counters are unknown; None if they are on, or it is not used.
         files_off: why its file operations are unknown; otherwise the same.
     """
 
@@ -130,6 +129,7 @@ class Session:
     def _start(self, settings: Settings) -> None:
         try:
             start_core(settings)
+            _core.recognize_handlers(takes_from_handler)
             if settings.explain_locks:
                 from queryprof.hooks.lock_notes import explain
 
@@ -156,9 +156,9 @@ class Session:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
             os.register_at_fork(
-                before=self._before_fork,
-                after_in_parent=self._after_fork_in_parent,
-                after_in_child=self._after_fork_in_child,
+                before=_core.fork_hook(self._before_fork),
+                after_in_parent=_core.fork_hook(self._after_fork_in_parent),
+                after_in_child=_core.fork_hook(self._after_fork_in_child),
             )
 
     def _note_versions(self) -> None:
@@ -223,7 +223,7 @@ class Session:
         If a signal handler or a finalizer calls this during a start or a reading, it happens
         afterwards.
         """
-        with self.exclusive:
+        with held_signals(), self.exclusive:
             if self._is_stopping or not self.is_on:
                 return
             if self.exclusive.is_nested:
@@ -264,6 +264,8 @@ class Session:
         try:
             return self._write_last_window(target) if self.parts.are_windows else self._keep(target)
         except Exception as error:
+            if is_of_handler(error):
+                raise
             reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
             what = "last window" if self.parts.are_windows else "trace"
@@ -354,8 +356,7 @@ class Session:
             return
         try:
             self.stop()
-        except Exception as error:
-            # Python would print a traceback. A program may leave its process in any state.
+        except Exception as error:  # Python would print a traceback
             complain(f"the end of the recording: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
@@ -365,9 +366,11 @@ class Session:
             _core.watchdog_stop(STOP_TIMEOUT_S)
 
     def _after_fork_in_parent(self) -> None:
-        if self.is_on and self.exclusive.is_mine:  # otherwise it began during the fork
-            _core.watchdog_start(self._stall_s)
-        self.exclusive.__exit__()
+        try:
+            if self.is_on and self.exclusive.is_mine:  # otherwise it began during the fork
+                _core.watchdog_start(self._stall_s)
+        finally:
+            self.exclusive.__exit__()
 
     def _after_fork_in_child(self) -> None:
         self.exclusive.reset()

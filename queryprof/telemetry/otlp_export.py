@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -18,7 +18,7 @@ from queryprof.telemetry.otlp_metrics import (
     points_of,
     resources_of,
 )
-from queryprof.telemetry.otlp_sending import MAX_ITEMS, Sender
+from queryprof.telemetry.otlp_sending import MAX_ITEMS, NOTHING, Delivered, Sender
 from queryprof.telemetry.otlp_traces import OfProcess, spans_of, traces_request
 
 
@@ -28,30 +28,6 @@ class SentCounts(NamedTuple):
     points: int = 0
     spans: int = 0
     bytes: int = 0
-
-
-class Delivered(Protocol):
-    """Records which messages of a profile the endpoint has accepted."""
-
-    def has(self, message: str) -> bool:
-        """Return whether a message was accepted."""
-
-    def add(self, message: str) -> None:
-        """Record that a message was accepted."""
-
-
-class _Nothing:
-    """Records nothing."""
-
-    def has(self, message: str) -> bool:  # noqa: ARG002
-        """Return False."""
-        return False
-
-    def add(self, message: str) -> None:
-        """Do nothing."""
-
-
-NOTHING = _Nothing()
 
 
 class OtlpExport:
@@ -96,16 +72,22 @@ class OtlpExport:
 
         sent_bytes = 0
         for at in range(0, len(points), MAX_ITEMS):
-            if not delivered.has(f"metrics-{at}"):
+            name = f"metrics-{at}"
+            if not delivered.has(name):
                 some = points[at : at + MAX_ITEMS]
                 sums = self._add_earlier(some, resources) if self._is_cumulative else {}
-                sent_bytes += self._sender.send("/v1/metrics", [*sums.values()] or some, of_points)
+                sent_bytes += self._sender.send(
+                    "/v1/metrics", [*sums.values()] or some, of_points, delivered, name
+                )
                 self._sums.update(sums)
-                delivered.add(f"metrics-{at}")
+                delivered.add(name)
         for at in range(0, len(spans), MAX_ITEMS):
-            if not delivered.has(f"traces-{at}"):
-                sent_bytes += self._sender.send("/v1/traces", spans[at : at + MAX_ITEMS], of_spans)
-                delivered.add(f"traces-{at}")
+            name = f"traces-{at}"
+            if not delivered.has(name):
+                sent_bytes += self._sender.send(
+                    "/v1/traces", spans[at : at + MAX_ITEMS], of_spans, delivered, name
+                )
+                delivered.add(name)
         return SentCounts(len(points), len(spans), sent_bytes)
 
     def _add_earlier(

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from google.protobuf.message import DecodeError, Message
@@ -163,6 +163,30 @@ def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
+class Delivered(Protocol):
+    """Records which messages of a profile the endpoint has accepted."""
+
+    def has(self, message: str) -> bool:
+        """Return whether a message was accepted."""
+
+    def add(self, message: str) -> None:
+        """Record that a message was accepted."""
+
+
+class _Nothing:
+    """Records nothing."""
+
+    def has(self, message: str) -> bool:  # noqa: ARG002
+        """Return False."""
+        return False
+
+    def add(self, message: str) -> None:
+        """Do nothing."""
+
+
+NOTHING = _Nothing()
+
+
 class Sender:
     """Sends to one endpoint.
 
@@ -190,28 +214,38 @@ class Sender:
             raise OtlpError(f"OTEL_EXPORTER_OTLP_CERTIFICATE: {reason}") from error
 
     def send(
-        self, path: str, items: Sequence[Item], request: Callable[[Sequence[Item]], Message]
+        self,
+        path: str,
+        items: Sequence[Item],
+        request: Callable[[Sequence[Item]], Message],
+        delivered: Delivered = NOTHING,
+        name: str = "",
     ) -> int:
-        """Send items in as many messages as needed. Returns the number of bytes.
+        """Send up to MAX_ITEMS items in one message, or in halves if the message is too large.
+
+        Args:
+            delivered: records the halves that the endpoint has accepted. They are not sent again.
+            name: the message's name in `delivered`.
+
+        Returns:
+            The number of bytes.
 
         Raises:
-            OtlpError: the endpoint does not accept them.
+            OtlpError: the endpoint does not accept the items.
         """
-        sent = 0
-        for at in range(0, len(items), MAX_ITEMS):
-            sent += self._send(path, items[at : at + MAX_ITEMS], request)
-        return sent
-
-    def _send(
-        self, path: str, items: Sequence[Item], request: Callable[[Sequence[Item]], Message]
-    ) -> int:
         content = request(items).SerializeToString()
-        if len(content) <= MAX_BYTES or len(items) == 1:
+        in_halves = f"{name}.halves"
+        if (len(content) <= MAX_BYTES or len(items) == 1) and not delivered.has(in_halves):
             packed = gzip.compress(content, 5, mtime=0)
             if self._was_accepted(path, packed, len(items)):
                 return len(packed)
-        middle = len(items) // 2
-        return self._send(path, items[:middle], request) + self._send(path, items[middle:], request)
+        delivered.add(in_halves)
+        middle, sent = len(items) // 2, 0
+        for half, some in ((f"{name}.1", items[:middle]), (f"{name}.2", items[middle:])):
+            if not delivered.has(half):
+                sent += self.send(path, some, request, delivered, half)
+                delivered.add(half)
+        return sent
 
     def _was_accepted(self, path: str, content: bytes, count: int) -> bool:
         """Send a message. Returns False if it is too large."""
@@ -232,8 +266,9 @@ class Sender:
                     kind = answer.headers.get("Content-Type", "")
                     found = answer.read(MAX_ANSWER_BYTES)
                     is_cut = answer.length and len(found) < MAX_ANSWER_BYTES
-                    if is_cut or answer.headers.defects:
-                        raise OtlpError(f"{url}: the answer breaks off")
+                    if is_cut or answer.headers.defects:  # the status says that it was accepted
+                        self._note(f"{url}: has taken it, but its answer breaks off")
+                        return True
                     self._read(path, url, kind, found)
                 return True
             except urllib.error.HTTPError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from math import inf, nan
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from worker_searches import HillClimbing, LinearSearch
 
 from conftest import EXAMPLES
+from queryprof.report.terminal.tuning import print_workers
+from queryprof.statistics.throughput import WorkersResult
 from queryprof.statistics.worker_search import Search, SteadySearch
 
 pytestmark = pytest.mark.once
@@ -175,3 +178,12 @@ def test_impossible_bounds_are_refused(kind: type, bounds: tuple[int, int]) -> N
 def test_impossible_operations_are_refused(kind: type, operations: float) -> None:
     with pytest.raises(ValueError, match="need a number from 0"):
         kind(1, 4).observe(operations)
+
+
+def test_a_number_that_is_not_certainly_faster_is_not_called_the_best() -> None:
+    close = (WorkersResult(1, 195.0, 65.0, 8), WorkersResult(2, 243.0, 81.0, 8))
+    apart = (WorkersResult(1, 195.0, 5.0, 8), WorkersResult(2, 243.0, 8.0, 8))
+    for points, expected in ((close, "not certain"), (apart, "2")):
+        out = io.StringIO()
+        print_workers(points, 2, out)
+        assert f"Best number of workers: {expected}" in out.getvalue()

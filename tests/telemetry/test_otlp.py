@@ -80,7 +80,9 @@ def test_a_receiver_has_what_the_trace_has(queryprof: Run, receiver: Receiver) -
         if not histogram:
             continue
         point = by_id[
-            otlp_metrics.Names(profile, False).of_statement(statement, ())["queryprof.statement.id"]
+            otlp_metrics.AttributeNames(profile, False).of_statement(statement, ())[
+                "queryprof.statement.id"
+            ]
         ]
         assert point.count == sum(histogram.values())
         assert point.sum == pytest.approx(sum(one.total_ns for one in some) / 1e9)

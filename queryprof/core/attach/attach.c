@@ -6,6 +6,7 @@
 #include "attach/trampolines.h"
 #include "calls/probe_call.h"
 #include "runtime/allocation.h"
+#include "runtime/exception.h"
 #include "wrappers/in_place.h"
 
 #define CAPSULE_NAME "queryprof.attachment"
@@ -81,7 +82,7 @@ static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, 
         bool is_as_declared = definition->type == c_type || definition->type == or_type;
         offset = is_as_declared ? definition->offset : 0;
     }
-    PyErr_Clear(); /* no such attribute: its value stays unknown */
+    qp_exception_clear(); /* no such attribute: its value stays unknown */
     Py_XDECREF(member);
     Py_XDECREF(key);
     return offset;
@@ -218,7 +219,7 @@ static bool has_other_names(PyObject *owner, PyObject *found)
         PyObject *value = PyList_GET_ITEM(values, i);
         names += value == found || qp_probe_call_wraps(value, found);
     }
-    PyErr_Clear(); /* no such dict: it has one name */
+    qp_exception_clear(); /* no such dict: it has one name */
     Py_XDECREF(values);
     Py_XDECREF(dict);
     return names > 1;
@@ -237,7 +238,7 @@ static bool is_coroutine_function(PyObject *found)
             PyFunction_Check(function) ? PyObject_GetAttrString(function, "__wrapped__") : NULL;
         Py_SETREF(function, wrapped);
     }
-    PyErr_Clear(); /* no __wrapped__: the function is not a decorator's wrapper */
+    qp_exception_clear(); /* no __wrapped__: the function is not a decorator's wrapper */
     Py_XDECREF(function);
     return is;
 }
@@ -341,7 +342,7 @@ static int detach_object(attachment *a)
     if (now == a->measured) { /* otherwise leave it: another tool has replaced it since */
         result = set_attribute(a->owner, a->name, a->replaced);
     }
-    PyErr_Clear();
+    qp_exception_clear();
     Py_XDECREF(now);
     Py_CLEAR(a->measured);
     return result;

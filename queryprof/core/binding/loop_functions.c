@@ -47,7 +47,7 @@ static bool has_clock(PyObject *loop, PyObject *time)
 {
     PyObject *method = PyObject_GetAttrString(loop, "time");
     bool has = method && PyMethod_Check(method) && PyMethod_GET_FUNCTION(method) == time;
-    PyErr_Clear();
+    qp_exception_clear();
     Py_XDECREF(method);
     return has;
 }

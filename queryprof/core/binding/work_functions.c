@@ -9,6 +9,7 @@
 #include "context/statement_labels.h"
 #include "memory/texts.h"
 #include "recording/recorder.h"
+#include "runtime/exception.h"
 #include "runtime/recording.h"
 #include "statements/statements.h"
 #include "threads/thread_usage.h"
@@ -35,7 +36,7 @@ static PyObject *span_begin(PyObject *Py_UNUSED(module), PyObject *name)
                             Py_TYPE(name)->tp_name);
     }
     int64_t span = qp_recorder_is_on() ? qp_span_begin(name) : 0;
-    PyErr_Clear(); /* out of memory: the work continues without its span */
+    qp_exception_clear(); /* out of memory: the work continues without its span */
     return PyLong_FromLongLong(span);
 }
 
@@ -149,6 +150,17 @@ static PyObject *explain_refusals(PyObject *Py_UNUSED(module), PyObject *functio
     Py_RETURN_NONE;
 }
 
+static PyObject *recognize_handlers(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    qp_exception_recognize_by(function);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fork_hook(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    return qp_fork_hook(function);
+}
+
 static PyObject *watched_call(PyObject *module, PyObject *args)
 {
     PyObject *original, *watch;
@@ -208,6 +220,8 @@ static PyObject *untraced(PyObject *Py_UNUSED(module), PyObject *function)
 PyMethodDef qp_work_functions[] = {
     {"untraced", untraced, METH_O, NULL},
     {"explain_refusals", explain_refusals, METH_O, NULL},
+    {"recognize_handlers", recognize_handlers, METH_O, NULL},
+    {"fork_hook", fork_hook, METH_O, NULL},
     {"set_span_variable", set_span_variable, METH_O, NULL},
     {"span_begin", span_begin, METH_O, NULL},
     {"span_end", span_end, METH_VARARGS, NULL},

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
@@ -37,7 +38,7 @@ static int64_t rows_of_status(PyObject *status)
     Py_ssize_t size;
     const char *text = PyUnicode_CheckExact(status) ? PyUnicode_AsUTF8AndSize(status, &size) : NULL;
     if (!text) {
-        PyErr_Clear();
+        qp_exception_clear();
         return 0;
     }
     int64_t rows = 0, unit = 1;
@@ -74,7 +75,7 @@ static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
     PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
     PyObject *rowcount = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
     long long changed = rowcount && PyLong_Check(rowcount) ? PyLong_AsLongLong(rowcount) : 0;
-    PyErr_Clear(); /* no exception was set before, because the call has returned a value */
+    qp_exception_clear(); /* no exception was set before, because the call has returned a value */
     Py_XDECREF(rowcount);
     qp_here.muted = was_muted;
     if (call->recording != qp_recording) {

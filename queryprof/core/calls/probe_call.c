@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "calls/coroutine_call.h"
+#include "runtime/exception.h"
 #include "wrappers/wrapper.h"
 
 /* The statement and parameters of a call; owned. */
@@ -40,7 +41,7 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
     }
     if (probe->text_of) {
         found.text = receiver ? PyObject_GetAttr(receiver, probe->text_of) : NULL;
-        PyErr_Clear(); /* the statement stays unknown, and the call will raise the error */
+        qp_exception_clear(); /* the statement stays unknown, and the call will raise the error */
     } else {
         PyObject *named = by_keyword(texts, names, args + positional);
         PyObject *other = names ? args[positional] : NULL; /* a keyword that only this driver has */
@@ -57,7 +58,7 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
         for (Py_ssize_t i = first; found.parameters && i < positional; i++) {
             PyTuple_SET_ITEM(found.parameters, i - first, Py_NewRef(args[i]));
         }
-        PyErr_Clear();
+        qp_exception_clear();
     }
     return found;
 }
@@ -102,7 +103,7 @@ static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t posit
     }
     if (waits < 0 &&
         (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) {
-        PyErr_Clear(); /* another version of the library without these attributes */
+        qp_exception_clear(); /* another version of the library without these attributes */
         return 0;
     }
     return waits;

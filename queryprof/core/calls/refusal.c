@@ -1,6 +1,7 @@
 #include "calls/refusal.h"
 
 #include "counters/database_paths.h"
+#include "runtime/exception.h"
 #include "runtime/thread_local.h"
 
 static PyObject *explain; /* owned; NULL if nothing is explained */
@@ -29,7 +30,7 @@ void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
                                   writes ? Py_True : Py_False, is_upgrade ? Py_True : Py_False);
         Py_XDECREF(done);
     }
-    PyErr_Clear(); /* a refusal without an explanation stays as it is */
+    qp_exception_clear(); /* a refusal without an explanation stays as it is */
     qp_here.muted = muted;
     Py_DECREF(function);
     PyErr_Restore(type, value, traceback);

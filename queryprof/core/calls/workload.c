@@ -46,7 +46,7 @@ static void put_text(char kind, PyObject *text)
         qp_workload_put_bytes(kind, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded));
         Py_DECREF(encoded);
     } else {
-        PyErr_Clear();
+        qp_exception_clear();
         qp_workload_put_byte('?');
     }
 }

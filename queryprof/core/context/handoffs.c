@@ -10,6 +10,7 @@
 #include "memory/texts.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
+#include "runtime/exception.h"
 #include "stacks/call_paths.h"
 #include "stacks/submitter.h"
 #include "threads/threads.h"
@@ -219,7 +220,7 @@ static handoff *wrap_function(const handover *where, PyObject *function)
     }
     handoff *self = (handoff *)where->handoff_type->tp_alloc(where->handoff_type, 0);
     if (!self) {
-        PyErr_Clear();
+        qp_exception_clear();
         return NULL;
     }
     self->vectorcall = run;

@@ -12,6 +12,7 @@
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/cpu_time.h"
+#include "runtime/exception.h"
 #include "runtime/thread_local.h"
 #include "sharing/shared_region.h"
 #include "stacks/submitter.h"
@@ -34,8 +35,7 @@ typedef struct {
     qp_thread *thread; /* thread that began the span */
     uint64_t step;     /* step of its event loop in which it began; 0 if none */
     int64_t cpu_at_ns; /* the thread's CPU time when the span began or continued */
-    int64_t cpu_ns;    /* CPU time of the watched coroutine so far; when the span has stopped, CPU
-                        * time of the span; -1: unknown */
+    int64_t cpu_ns;    /* CPU time of the watched coroutine, or of a stopped span; -1: unknown */
     int64_t ns;        /* duration from the start of the span to its stop */
     bool is_watched;
     int64_t executions;
@@ -120,7 +120,7 @@ static int64_t value_here(void)
 {
     PyObject *value = NULL;
     if (PyContextVar_Get(qp_span_variable, NULL, &value) < 0) {
-        PyErr_Clear(); /* no context: no span */
+        qp_exception_clear(); /* no context: no span */
         return 0;
     }
     int64_t span = value && PyLong_CheckExact(value) ? PyLong_AsLongLong(value) : 0;

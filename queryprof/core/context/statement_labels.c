@@ -19,12 +19,12 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     Py_INCREF(callable); /* `describe` may detach us */
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
     PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_label_variable, note) : NULL;
-    PyErr_Clear(); /* the statement gets no label */
+    qp_exception_clear(); /* the statement gets no label */
     PyObject *result = qp_wrapper_call(self, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();
         if (PyContextVar_Reset(qp_label_variable, token) < 0) {
-            PyErr_Clear(); /* another context runs: it has a separate label */
+            qp_exception_clear(); /* another context runs: it has a separate label */
         }
         qp_exception_put_back(&exception);
     }
@@ -47,7 +47,7 @@ PyObject *qp_label_running(void)
 {
     PyObject *note = NULL;
     if (qp_label_variable && PyContextVar_Get(qp_label_variable, NULL, &note) < 0) {
-        PyErr_Clear(); /* no context: no label */
+        qp_exception_clear(); /* no context: no label */
     }
     const qp_submitter *submitter = note ? NULL : qp_submitter_now();
     if (submitter) {

@@ -59,7 +59,7 @@ static bool has_others(void)
 static int take_tool(void)
 {
     bool is_taken = !has_others() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");
-    PyErr_Clear();
+    qp_exception_clear();
     return is_taken ? TOOL : 0;
 }
 
@@ -94,11 +94,11 @@ int qp_code_events_add(PyObject *code, qp_code_event *events, int count)
     qp_exception exception = qp_exception_take();
     int tool = take_tool();
     if (tool && !add_events(code, tool, events, count)) {
-        PyErr_Clear();
+        qp_exception_clear();
         qp_code_events_remove(code, tool, events, count);
         tool = 0;
     }
-    PyErr_Clear();
+    qp_exception_clear();
     qp_exception_put_back(&exception);
     return tool;
 }
@@ -108,18 +108,18 @@ void qp_code_events_remove(PyObject *code, int tool, const qp_code_event *events
     qp_exception exception = qp_exception_take();
     if (is_ours(tool)) {
         if (!MONITOR("set_local_events", "(iOi)", tool, code, 0)) {
-            PyErr_Clear();
+            qp_exception_clear();
         }
         for (int i = 0; i < count; i++) {
             long number = event_number(events[i].name);
             if (!MONITOR("register_callback", "(ilO)", tool, number, Py_None)) {
-                PyErr_Clear();
+                qp_exception_clear();
             }
         }
         if (!MONITOR("free_tool_id", "(i)", tool)) {
-            PyErr_Clear();
+            qp_exception_clear();
         }
     }
-    PyErr_Clear();
+    qp_exception_clear();
     qp_exception_put_back(&exception);
 }

@@ -74,7 +74,7 @@ static PyObject *code_of_task(PyObject *task)
         code = Py_NewRef(((PyGenObject *)coroutine)->gi_code);
 #endif
     }
-    PyErr_Clear();
+    qp_exception_clear();
     Py_XDECREF(coroutine);
     return code;
 }
@@ -112,7 +112,7 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
     }
     PyObject *self = step_self->get(callback, step_self->closure);
     Py_XDECREF(self); /* the callback keeps the task */
-    PyErr_Clear();
+    qp_exception_clear();
     return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
@@ -250,7 +250,7 @@ static QP_COLD PyObject *pass_to_asyncio(const qp_wrapper *runner, PyObject *han
     PyObject *args = stand_in ? PyTuple_New(0) : NULL;
     if (!args) {
         Py_XDECREF((PyObject *)stand_in);
-        PyErr_Clear();
+        qp_exception_clear();
         qp_exception_put_back(&exception);
         return NULL;
     }
@@ -331,7 +331,7 @@ static PyCFunction method_of(PyTypeObject *type, const char *name)
         const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
         function = definition->ml_flags == METH_NOARGS ? definition->ml_meth : NULL;
     }
-    PyErr_Clear();
+    qp_exception_clear();
     Py_XDECREF(method);
     return function;
 }

@@ -55,7 +55,7 @@ static PyObject *attribute(PyObject *object, const char *name, const char *type_
     if (value && strcmp(Py_TYPE(value)->tp_name, type_name) != 0) {
         Py_CLEAR(value);
     }
-    PyErr_Clear(); /* a loop of another type */
+    qp_exception_clear(); /* a loop of another type */
     return value;
 }
 
@@ -118,7 +118,7 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
     }
     qp_loop *loop = thread && at < QP_LANES ? find_loop(kind, thread->number) : NULL;
     if (!loop) {
-        PyErr_Clear(); /* no memory: the loop is not recorded */
+        qp_exception_clear(); /* no memory: the loop is not recorded */
         return NULL;
     }
     qp_running_loop *running_loop = &table.running_loops[at];
@@ -148,7 +148,7 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
 bool qp_own_error_clear(void)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
-        PyErr_Clear();
+        qp_exception_clear();
     }
     return !PyErr_Occurred();
 }

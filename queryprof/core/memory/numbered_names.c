@@ -4,6 +4,7 @@
 
 #include "memory/region.h"
 #include "memory/texts.h"
+#include "runtime/exception.h"
 
 /* Adds a row with a name; returns its number, or QP_NAME_OTHER if the table is full. */
 static uint32_t add_row(qp_table table, qp_text name)
@@ -52,7 +53,7 @@ uint16_t qp_name_number(qp_names *names, PyObject *name)
 bool qp_name_has(const qp_names *names, PyObject *name)
 {
     bool has = names->numbers && PyDict_Contains(names->numbers, name) == 1;
-    PyErr_Clear();
+    qp_exception_clear();
     return has;
 }
 

@@ -78,7 +78,7 @@ static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
     const char *bytes = PyUnicode_AsUTF8AndSize(str, length);
     *owner = NULL;
     if (!bytes) {
-        PyErr_Clear();
+        qp_exception_clear();
         *owner = PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace");
         bytes = *owner ? PyBytes_AS_STRING(*owner) : "";
         *length = *owner ? PyBytes_GET_SIZE(*owner) : 0;

@@ -22,6 +22,7 @@
 #include "recording/windows.h"
 #include "runtime/clock.h"
 #include "runtime/complaint.h"
+#include "runtime/exception.h"
 #include "runtime/operations.h"
 #include "runtime/recording.h"
 #include "runtime/turn.h"
@@ -284,7 +285,7 @@ static bool end_part(bool carries_over)
     uint32_t recording = qp_recording;
     if (!qp_changes_seal() ||
         qp_recording != recording) { /* the program's code ran, and ended the recording */
-        PyErr_Clear();
+        qp_exception_clear();
         return false;
     }
     if (carries_over) {

@@ -17,6 +17,6 @@ void qp_complain(const char *format, ...)
     Py_XDECREF(none);
     Py_XDECREF(module);
     Py_XDECREF(message);
-    PyErr_Clear();
+    qp_exception_clear();
     qp_exception_put_back(&exception);
 }

@@ -1,8 +1,10 @@
 /* Save the current exception while our code runs, so that our code neither sees nor loses the
- * exception. */
+ * exception. A signal handler of the program may run, and raise, in our code. Its exception is
+ * forwarded: the interpreter raises it in the program, soon after our code has returned. */
 #pragma once
 
 #include <Python.h>
+#include <stdbool.h>
 
 /* All owned; NULL where none was set. */
 typedef struct {
@@ -19,9 +21,26 @@ static inline qp_exception qp_exception_take(void)
     return taken;
 }
 
-/* Sets the exception again, and releases the references. Drops an exception that was set later. */
+/* Sets the function that returns True for an exception which came through a signal handler. */
+void qp_exception_recognize_by(PyObject *function);
+
+/* Forwards the exception that is set, if it came through a signal handler; else leaves it set.
+ * Returns whether it was forwarded. */
+bool qp_exception_forward(void);
+
+/* Forwards the exception that is set, or drops it. */
+void qp_exception_clear(void);
+
+/* A new reference: a callable for os.register_at_fork() that calls the function. */
+PyObject *qp_fork_hook(PyObject *function);
+
+/* Sets the exception again, and releases the references. Forwards or drops an exception that was
+ * set later. */
 static inline void qp_exception_put_back(const qp_exception *taken)
 {
+    if (PyErr_Occurred()) {
+        qp_exception_clear();
+    }
     PyErr_Restore(taken->type, taken->value, taken->traceback);
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/exception.h"
 #include "sqlite/library.h"
 
 enum { STATEMENTS_SEARCHED = 64 };
@@ -84,7 +85,7 @@ static PyTypeObject *find_cache_type(void)
 {
     PyObject *module = PyImport_ImportModule("_functools");
     PyObject *type = module ? PyObject_GetAttrString(module, "_lru_cache_wrapper") : NULL;
-    PyErr_Clear();
+    qp_exception_clear();
     Py_XDECREF(type); /* the module keeps it */
     Py_XDECREF(module);
     return type && PyType_Check(type) ? (PyTypeObject *)type : NULL;
@@ -109,7 +110,7 @@ const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *
     /* Calling a connection prepares a statement and returns its object. */
     PyObject *object = PyObject_CallFunction(connection, "s", "SELECT 1");
     PyTypeObject *type = object ? Py_TYPE(object) : NULL;
-    PyErr_Clear();
+    qp_exception_clear();
     watched.cache_type = find_cache_type();
     if (!object || (size_t)type->tp_basicsize < sizeof(PyObject) + sizeof(void *) ||
         !belongs_to(db, statement_of(object)) || !watched.cache_type) {

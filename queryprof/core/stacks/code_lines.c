@@ -197,7 +197,7 @@ qp_code_owner qp_code_kind(PyCodeObject *code)
     /* Code without a file is generated, or the main program's. */
     PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
     qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
-    PyErr_Clear();
+    qp_exception_clear();
     return kind;
 }
 

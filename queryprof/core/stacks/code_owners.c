@@ -5,6 +5,7 @@
 
 #include "runtime/allocation.h"
 #include "runtime/dictionary.h"
+#include "runtime/exception.h"
 
 enum { PREFIXES = 256 };
 
@@ -36,7 +37,7 @@ static PyObject *bytes_of(PyObject *path)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
     if (!bytes) {
-        PyErr_Clear();
+        qp_exception_clear();
         bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogatepass");
     }
     return bytes;
@@ -146,7 +147,7 @@ static qp_code_owner classify_file(PyObject *path)
     if (bytes) {
         class = classify_path(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     } else {
-        PyErr_Clear(); /* no memory */
+        qp_exception_clear(); /* no memory */
     }
     Py_XDECREF(bytes);
     return class;
@@ -163,7 +164,7 @@ static bool begins_with(PyObject *text, const char *start)
     PyObject *prefix = PyUnicode_FromString(start);
     bool begins = prefix && PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
     Py_XDECREF(prefix);
-    PyErr_Clear(); /* no memory */
+    qp_exception_clear(); /* no memory */
     return begins;
 }
 

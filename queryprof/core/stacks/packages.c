@@ -1,4 +1,5 @@
 #include "stacks/packages.h"
+#include "runtime/exception.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -25,7 +26,7 @@ void qp_package_of(PyObject *globals, char package[QP_PACKAGE_BYTES])
     PyObject *name = name_in(globals);
     const char *text = name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (!text) {
-        PyErr_Clear();
+        qp_exception_clear();
         return;
     }
     size_t length = strcspn(text, ".");

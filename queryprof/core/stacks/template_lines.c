@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "runtime/dictionary.h"
+#include "runtime/exception.h"
 
 static bool is_python(const PyCodeObject *code)
 {
     Py_ssize_t size = 0;
     const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
-    PyErr_Clear(); /* lone surrogates, or no memory */
+    qp_exception_clear(); /* lone surrogates, or no memory */
     return !file || (size > 2 && !strcmp(file + size - 3, ".py"));
 }
 

@@ -200,7 +200,7 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool 
     PyObject *escaped = NULL;
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, &length);
     if (!bytes) { /* lone surrogates: the driver will refuse it, but its error has a statement */
-        PyErr_Clear();
+        qp_exception_clear();
         escaped = PyUnicode_AsEncodedString(sql, "utf-8", "backslashreplace");
         bytes = escaped ? PyBytes_AS_STRING(escaped) : NULL;
         length = escaped ? PyBytes_GET_SIZE(escaped) : 0;
@@ -296,7 +296,7 @@ static PyObject *text_of(PyObject *query, PyObject *receiver)
         text = PyObject_CallMethod(query, "as_string", "O", receiver ? receiver : Py_None);
         qp_here.muted = was_muted;
     }
-    PyErr_Clear(); /* without a text, the statement stays unknown */
+    qp_exception_clear(); /* without a text, the statement stays unknown */
     qp_exception_put_back(&exception);
     return text;
 }

@@ -71,7 +71,7 @@ static PyObject *running_thread_name(void)
     PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
     PyObject *name = fields ? Py_XNewRef(qp_dict_find(fields, "_name")) : NULL;
     if (!name || !PyUnicode_CheckExact(name)) {
-        PyErr_Clear(); /* not a thread of `threading`, so without a name */
+        qp_exception_clear(); /* not a thread of `threading`, so without a name */
         Py_XSETREF(name, PyUnicode_FromString(threading ? "(native thread)" : "MainThread"));
     }
     Py_XDECREF(fields);

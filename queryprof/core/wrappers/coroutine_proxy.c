@@ -1,4 +1,5 @@
 #include "wrappers/coroutine_proxy.h"
+#include "runtime/exception.h"
 
 #include <stdbool.h>
 #include <structmember.h>
@@ -106,7 +107,7 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
                                                     * it */
             stop_for_now(self, PYGEN_ERROR, NULL);
         } else {
-            PyErr_Clear();
+            qp_exception_clear();
             stop_for_now(self, PYGEN_RETURN, returns ? returns : Py_None);
             PyErr_Restore(type, value, traceback);
         }
@@ -136,7 +137,7 @@ static PyObject *get_attribute(PyObject *self, PyObject *name)
     }
     PyObject *found = PyObject_GenericGetAttr(self, name);
     if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
+        qp_exception_clear();
         found = PyObject_GetAttr(((awaited *)self)->coroutine, name);
     }
     return found;
@@ -209,7 +210,7 @@ PyObject *qp_coroutine_proxy(PyTypeObject *type, PyObject *coroutine, qp_watcher
 {
     awaited *self = (awaited *)type->tp_alloc(type, 0);
     if (!self) {
-        PyErr_Clear();
+        qp_exception_clear();
         watcher->forget(watcher);
         return coroutine;
     }

@@ -11,7 +11,7 @@ from queryprof.analysis.units import duration, percent
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.statistics.factorial import Effect
 from queryprof.statistics.pragma_effects import Combination, PragmaExperiment, notes_of
-from queryprof.statistics.throughput import WorkersResult
+from queryprof.statistics.throughput import WorkersResult, is_certainly_lower
 
 MAX_ORDER = 2
 BAR = 30
@@ -116,5 +116,14 @@ def print_workers(
                 overflow="fold",
             )
         )
-    parts.append(heading(f"Best number of workers: {best}"))
+    (chosen,) = [point for point in points if point.workers == best]
+    rivals = [
+        str(point.workers)
+        for point in points
+        if point is not chosen and not is_certainly_lower(point, chosen)
+    ]
+    parts.append(heading(f"Best number of workers: {best if not rivals else 'not certain'}"))
+    if rivals:
+        also = ", ".join(rivals)
+        parts.append(Text(f"{best} is not certainly faster than {also}.", overflow="fold"))
     write(console, parts)
