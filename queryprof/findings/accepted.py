@@ -1,6 +1,6 @@
 """Read the findings that a project accepts.
 
-They are `accepted` in queryprof.toml, or in [tool.queryprof] of pyproject.toml.
+A project lists them under `accepted` in queryprof.toml, or in [tool.queryprof] of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXAMPLE = 'accepted = [{ finding = "n_plus_one-12345678", reason = "why" }]'
 
 
 def read_accepted(directory: Path) -> dict[str, str]:
-    """Return the reasons by the finding's identity.
+    """Return the reasons for accepting findings, by the finding's identity.
 
     Reads the nearest file in the directory or its parents.
 

@@ -1,4 +1,4 @@
-"""Findings about statements that take much of the time, whatever they do."""
+"""Findings about large numbers of executions, rows and objects."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
 """VM steps per execution. A sqlite3 call on a file takes as long as 900 steps (5.4 us at 6 ns per
-step), in memory as 200 steps. Above this limit, the query's own work dominates, and fetching many
-items at once does not save it. Measured with sums over 0 to 100 rows of a covering index.
+step), in memory as 200 steps. Above this limit, most of the time is the query's own work, which
+fetching many items at once does not save. Measured with sums over 0 to 100 rows of a covering
+index.
 """
 MANY_SHARE = 0.10
 
 OBJECTS = 50
-"""With at least this many rows per execution, making objects of them takes most of the line's time.
-"""
+"""With at least this many rows per execution, creating objects takes most of the line's time."""
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:
-    """Find many cheap queries, by the driver's time. Time that an ORM takes per request is not a
-    loop's.
+    """Find many cheap queries, by the driver's time. The line's time would include what an ORM
+    spends per request.
     """
     for group in program.groups:
         totals = group.totals
@@ -144,7 +144,7 @@ def reduced_rows(program: Program) -> Iterator[Finding | None]:
 
 
 def _use_of(program: Program, group: Group) -> str:
-    """Return what the program reduces a query's rows to (source_lines.Lines.reduces)."""
+    """Return how the program reduces a query's rows (see source_lines.Lines.reduces)."""
     note, frame = program.note_of(group) or "", group.site.frame
     if frame is None or _is_read_elsewhere(program, group):
         return ""
@@ -206,9 +206,9 @@ INSTEAD = {
 """What replaces each use, by library; "" is SQL."""
 
 SAVED = {"count": 0.96, "sum": 0.6, "exists": 0.96, "first": 0.5}
-"""The part of the driver's time that the database saves. For tables of 10,000 to 300,000 rows and
-five or two columns: 0.96 to 1.0 for count(*), 0.84 to 0.95 for one sum, 0.47 to 0.79 for sums by
-group, 0.01 to 0.77 for the first ten (SQLite 3.40).
+"""The share of the driver's time that is saved if the database reduces the rows. For tables of
+10,000 to 300,000 rows and five or two columns: 0.96 to 1.0 for count(*), 0.84 to 0.95 for one sum,
+0.47 to 0.79 for sums by group, 0.01 to 0.77 for the first ten (SQLite 3.40).
 """
 
 

@@ -16,8 +16,8 @@ READ_LOCK_BYTES = 200
 
 LOCK_READ_STEPS = 250
 """Up to this number of VM steps, taking the lock is a large part of a read. The lock takes as long
-as 500 steps. It was 0.79, 0.70, 0.57 and 0.44 of reads of 1, 20, 50 and 100 rows with five steps
-each.
+as 500 steps. It took 0.79, 0.70, 0.57 and 0.44 of the time of reads of 1, 20, 50 and 100 rows with
+five steps each.
 """
 
 

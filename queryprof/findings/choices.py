@@ -32,7 +32,8 @@ SLOW_STATEMENT_CATEGORIES = (
 """Reasons why a statement takes so long that others wait."""
 
 MIN_GAIN_RATIO = 1.25
-"""A gain must be this many times larger to be clearly larger. Gains vary slightly from run to run.
+"""A gain is clearly larger than another if it is this many times as large. Gains vary slightly from
+run to run.
 """
 
 MUCH_MORE = 5
@@ -43,9 +44,9 @@ ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommi
 
 
 def choose(known: Finding, finding: Finding) -> Finding:
-    """Return the finding with the larger gain, and put the other one on its card. It chooses
-    between inserting and committing row by row, and between a repeated query, a missing index, and
-    a separate text for each value.
+    """Return the finding with the larger gain, usually with the evidence of the other finding. The
+    choice is between inserting and committing row by row, or between a repeated query, a missing
+    index, and a separate text for each value.
     """
     if known.category == "re_prepare" and (
         (finding.category == "n_plus_one" and not finding.doubt)
@@ -70,7 +71,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
         return _repeat_advice(known, finding)
     if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
-    is_copy = known.category == "missing_covering_index"  # of columns that are not needed
+    is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
     index = () if is_copy else _index_of(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
 
@@ -81,7 +82,7 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
     is_slow = finding.category in ("heavy_query", "lock_wait")
     is_known = is_slow and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
-    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
+    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as in a line of an ORM
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query
     is_made = finding.category == "many_objects" and (is_much_more or not finding.doubt)

@@ -22,10 +22,10 @@ from queryprof.operations import STATEMENT_OPERATIONS
 CONNECT = "(connect)"
 
 MAX_STATEMENTS = 2
-"""The most statements of a connection that is opened per query."""
+"""The most statements per connection if the program opens a connection for each query."""
 
 MIN_USED = 0.5
-"""A function uses the connections if it runs at least this many statements for each."""
+"""A function uses the connections if it runs at least this many statements per connection."""
 
 
 SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
@@ -58,7 +58,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
         threads = tuple(_thread_of_each(program, group))
-        line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # it starts the thread
+        line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # the line starts the thread
         found = program.finding(
             "connection_per_query",
             group,
@@ -102,7 +102,7 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
             f"{library} opens a connection for each call. Check its documentation for a way to keep"
             " one open, or call it less often."
         )
-    if program.called_library(group.statement) in HANDING:  # each has its own thread
+    if program.called_library(group.statement) in HANDING:  # each connection has its own thread
         return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"
@@ -113,7 +113,9 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
 
 
 def _is_setup(group: Group, opened: int) -> bool:
-    """Return whether it runs for nearly every connection to prepare it."""
+    """Return whether the statement prepares a connection, and runs for at least half of the
+    connections.
+    """
     return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
 
 
@@ -130,7 +132,7 @@ def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
 
 
 def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
-    """Return the statements and places for which a finding's connections are opened."""
+    """Return the statements, with their places, that use the connections of a finding."""
     by_function = _through_functions(program)
     return {
         (one.statement, place_of(one.site.frame))
@@ -154,9 +156,10 @@ def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
 def _used_by(
     program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
 ) -> tuple[list[Group], int]:
-    """Return the groups that execute on a group's connections, and their number of executions.
-    These belong to the innermost function around the opening that executes enough statements,
-    directly or through others: one helper may open the connection and another close it.
+    """Return the groups that execute on a group's connections, and their number of executions. The
+    groups belong to the innermost function that both opens the connections and executes enough
+    statements, directly or through other functions. One helper may open the connection and another
+    may close it.
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])

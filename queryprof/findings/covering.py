@@ -30,11 +30,11 @@ KEPT = re.compile(r"^(MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP)\b")
 """Plan steps that store the rows of a part of the query (https://www.sqlite.org/eqp.html)."""
 
 COVERED_FETCHES = 2
-"""With at least this many page fetches per row, rows are looked up one by one."""
+"""A query with at least this many page fetches per row looks up the rows one by one."""
 
 SEARCHED_FETCHES = 1
-"""The same limit if the rows are added up and an index of few columns holds all they need. Rows in
-the order of the index need one fetch per page, not per row.
+"""The same limit for a query that adds up rows, if an index of few columns holds all columns that
+the query needs. Reading rows in the order of the index takes one fetch per page, not per row.
 """
 
 SCANNED_FETCHES = 0.5
@@ -44,12 +44,12 @@ another order, 0.01 if it has the same order.
 
 FETCH_NS = 3_000
 """A page fetch from SQLite's cache takes at most this long. Looking up a row of 1,000 bytes takes 3
-fetches and 1.1 to 5.9 us, the latter beside busy processes. If the statement takes longer, the rest
+fetches and 1.1 us, or up to 5.9 us beside busy processes. If the statement takes longer, the rest
 is work that an index does not save, such as converters and row factories in Python.
 """
 
 FETCHED = 0.25
-"""With a smaller share of the time in page fetches, an index is not what the statement needs."""
+"""If page fetches take a smaller share of a statement's time, an index does not help it."""
 
 LOOKED_UP_ROWS = 20
 
@@ -59,7 +59,7 @@ WIDTH = (
 )
 
 OUTER = 0.1
-"""Of the looked-up rows, the largest share that an outer loop may scan."""
+"""The most rows that an outer loop may scan, as a share of the looked-up rows."""
 
 REPORTS = 10
 """A query with at most this many executions is a report, which has to group all rows."""
@@ -114,7 +114,9 @@ class _Saving:
 
 
 def _grouping_savings(group: Group, served: Served, read: float) -> _Saving | None:
-    """Return the savings if rows are sorted into groups that the index already has in order."""
+    """Return the savings if the query sorts rows into groups, and the index already has the groups
+    in order.
+    """
     sorted_for = [
         what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
     ]
@@ -135,7 +137,9 @@ def _grouping_savings(group: Group, served: Served, read: float) -> _Saving | No
 
 
 def _lookup_savings(group: Group, served: Served, read: float) -> _Saving | None:
-    """Return the savings if the comparison leaves too many rows to look up."""
+    """Return the savings if an index on the compared columns alone leaves too many rows to look
+    up.
+    """
     makes_few = served.is_aggregate or group.is_distinct
     if not (group.clauses.chooses and makes_few and served.covering):
         return None
@@ -168,7 +172,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work:
             continue
         if not is_scan and read > OUTER * work:
-            continue  # the scan needs these steps
+            continue  # the scan of an outer loop needs these steps
         served = program.served(group)
         code = served.widened if served else ""
         makes_few = bool(code and rows <= work / 2)
@@ -215,6 +219,6 @@ def _doubt_of(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
 
 def _is_kept_meanwhile(plan: Steps) -> bool:
     """Return whether the plan stores rows in a temporary table: sorted rows, or a part of the
-    query. Its pages count as well.
+    query. The pages of that table are fetched as well.
     """
     return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

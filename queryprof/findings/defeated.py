@@ -43,7 +43,7 @@ DEFEATING = frozenset(
         "COALESCE",
     }
 )
-"""Functions whose result is compared where the column itself could be."""
+"""Functions that statements often apply to a column where they could compare the column itself."""
 
 
 def index_defeated(program: Program) -> Iterator[Finding | None]:
@@ -165,7 +165,7 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    # without an index there is nothing to defeat
+    # a known schema has no index to defeat here
     for comparison in () if program.schemas else comparisons:
         found = _guessed_reason(group.statement, comparison)
         if found:

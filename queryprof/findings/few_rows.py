@@ -1,5 +1,5 @@
-"""Findings of a test, whose tables have few rows. Counts and plans show the problem; times
-do not.
+"""Findings about the queries of a test. The tables of a test have few rows, so counts and plans
+show a problem, but times do not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RENDERING = ("/django/template/", "/jinja2/", "/rest_framework/")
 """Parts of file names of libraries that read attributes for a template or serializer."""
 
 MOST = 2
-"""A scan that returns more than one of this many rows read needs no index."""
+"""A scan needs no index if it returns more than one of every MOST rows that it reads."""
 
 IsTest = Callable[[str], bool]
 Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
@@ -39,8 +39,8 @@ Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class TestProgram(Program):
-    """A program in one test of many. A library's note on a statement may come from another test, so
-    the stacks of this test's executions must confirm it.
+    """The part of a program that one test runs. A library's note on a statement may come from
+    another test, so the stacks of this test's executions must confirm the note.
     """
 
     __test__ = False
@@ -59,7 +59,7 @@ def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
     """Find queries that run in a loop of the program, or for objects of an ORM one by one.
 
     Args:
-        is_test: returns whether a file belongs to the tests. Their own loops and preparations are
+        is_test: returns whether a file belongs to the tests. The loops and setup code of tests are
             not judged.
     """
     for group in program.all_groups:
@@ -97,7 +97,9 @@ def _is_for_many(program: Program, group: Group) -> bool:
 
 
 def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> int:
-    """Return the most executions by one call of a test, whose line is not in a loop of the test."""
+    """Return the most executions on one call path. Skips paths through a test's setup or its own
+    loop.
+    """
     runs: dict[CallPath, int] = {}
     for one in group.members:
         if one.operation in STATEMENT_OPERATIONS and not _is_prepared(program, one.path, is_test):
@@ -106,7 +108,7 @@ def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> in
 
 
 def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
-    """Return whether a test executes the query to prepare, or in a loop of its own."""
+    """Return whether a test executes the query in its setup, or in a loop of its own."""
     for depth, frame in enumerate(path):
         if not is_test(frame.file):
             continue

@@ -110,7 +110,9 @@ CONNECTION_SYMPTOMS = (
 """Symptoms of a function that opens a connection for each query."""
 
 BESIDE = ("redundant_index", "lock_upgrade")
-"""Findings that do not explain others at the same statement and call site."""
+"""Findings that stay separate from others about the same statement and call site, because they do
+not explain them.
+"""
 
 RULES: tuple[Rule, ...] = (
     locks.lock_upgrade,
@@ -165,8 +167,9 @@ COMMIT_CATEGORIES = ("commit_per_write", "large_values", "single_inserts")
 
 
 def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
-    """Join a statement's cause with what it causes for others: a blocked loop or waiting
-    transactions. The finding is about the cause if changing that would help.
+    """Join the finding about a slow statement with the finding about its consequence: a blocked
+    loop or waiting transactions. The result is about the slow statement if making it faster would
+    help the others.
     """
     waits = consequence.finding
     is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # no call waited
@@ -184,10 +187,11 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     said = waits.evidence
     if waits.category == "blocked_loop":
         said = (*said, consequence.otherwise)
-        # The cause of a scan is known if an index can be named and certainly helps.
+        # The cause of a scan is known if there is an index that certainly helps.
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
-        # Short transactions that only sync: fewer of them hold the lock for less time in all.
+        # commit_per_write explains short transactions that only sync: fewer transactions hold the
+        # lock for less total time.
         explains = (*SLOW_STATEMENT_CATEGORIES, "commit_per_write")
         is_known = cause.category in explains and consequence.is_of_work
     if not is_known:  # two possible changes: take the larger gain
@@ -206,9 +210,9 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
 def _cause_of(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
-    """Return the key of the finding that explains a long transaction, if that is not the statement
-    that took the lock. It is in the same function and saves most of the time in which the lock was
-    held.
+    """Return the key of the finding that explains a long transaction, if another statement than the
+    lock's explains it. That finding is in the same function, and saves at least half of the time in
+    which the lock was held.
     """
     waits = consequence.finding
     place = place_of(waits.site.frame)
@@ -230,7 +234,7 @@ def _function_of(frame: Frame | None) -> object:
 
 
 def _after_analyze(program: Program, finding: Finding) -> Finding:
-    """Return a finding about a plan that SQLite chose from outdated statistics."""
+    """Add advice to run ANALYZE if SQLite chose the finding's plan from outdated statistics."""
     grown = (
         program.stale_statistics(finding.statement) if finding.category in PLAN_CATEGORIES else ()
     )
@@ -244,9 +248,7 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
 
 
 def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without those about commits whose time another finding's gain
-    includes.
-    """
+    """Remove findings about commits whose time is already part of another finding's gain."""
     found = list(findings)
     others = [one for one in found if one.category in COMMIT_CATEGORIES]
     return [
@@ -287,7 +289,7 @@ def find(
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
-            # many lines share this entry, so that none can be changed
+            # many lines share this entry, so it names no line to change
             if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)

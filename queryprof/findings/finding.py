@@ -14,7 +14,7 @@ from queryprof.findings.migrations import migration_of
 
 
 class Severity(StrEnum):
-    """The severity, by the largest share of the program's time that a fix can save."""
+    """How severe a finding is: mainly the share of the program's time that a fix can save."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -35,10 +35,10 @@ def least_severe(*found: Severity) -> Severity:
 
 
 HIGH_SHARE = 0.10
-"""A finding is high from this share of the run ..."""
+"""A finding is high if it saves at least this share of the run ..."""
 
 HIGH_SPAN_NS = 100_000_000
-"""... or from this time per request (span)."""
+"""... or at least this time per request (span)."""
 
 MEDIUM_SHARE = 0.02
 
@@ -46,13 +46,13 @@ HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
 """The limits for high and medium if something is in doubt."""
 
 FEW_NS = 100_000_000
-"""If a fix saves less than this of a whole run, the finding is low: the run is short."""
+"""If a fix saves less time than this in the whole run, the finding is low."""
 
 MIN_SHARE, MIN_NS = 0.005, 1_000_000
 """A problem below both limits is not a finding ..."""
 
 NO_SHARE = 0.001
-"""... nor is one below this share of a run, however long that is."""
+"""... and neither is a problem below this share of the run, however long the run is."""
 
 
 class Category(NamedTuple):
@@ -173,7 +173,9 @@ CATEGORIES = {
 OF_LINES = frozenset(
     {"n_plus_one", "duplicate_query", "commit_per_write", "single_inserts", "single_changes"}
 )
-"""Categories whose fix makes the program's line run less often, and so saves the library's time."""
+"""Categories whose fix makes the program's line run less often, and thereby also saves the
+library's time.
+"""
 
 TEST_CATEGORIES = frozenset({"n_plus_one", "full_scan"})
 """Categories that can be found in a test with few rows (few_rows.py)."""
@@ -192,18 +194,19 @@ class Finding:
 
     Attributes:
         category: a key of CATEGORIES.
-        share: the largest share of the program's time that a fix can save (0 to 1). gain_ns: the
-            time.
+        share: the largest share of the program's time that a fix can save (0 to 1).
+        gain_ns: the most time that a fix can save.
         statement: as recorded; "" if the finding is not about a statement.
         site: where to change the program.
         loop: the loop around the call; None if unknown.
         evidence: measurements, in sentences.
-        fix: what to do. code: SQL or Python for it, or "".
-        doubt: what is uncertain; "" if nothing is.
-        parent: the statement for whose rows this one is executed; "" if unknown.
-        whole: what the share is of (findings/whole.py).
+        fix: what to do.
+        code: SQL or Python for the fix, or "".
+        doubt: what is uncertain, or "".
+        parent: the query for whose rows the finding's statement runs; "" if unknown.
+        whole: the name of the time that the share refers to (findings/whole.py).
         is_least: True if the fix may save more, because the library's time was not measured.
-        library: the package that made the statement; "" if the program did, or if unknown.
+        library: the package that executed the statement; "" if the program did, or if unknown.
     """
 
     category: str
@@ -229,13 +232,13 @@ class Finding:
 
     @property
     def migration(self) -> str:
-        """The index as a migration of the library; "" if not found."""
+        """The index of `code` as a migration of Django or Alembic; "" if there is none."""
         return migration_of(self.library, self.code)
 
     @property
     def identity(self) -> str:
-        """A stable key: it has no line numbers, so it changes only with the statement, file or
-        function.
+        """A stable key. It changes only with the category, statement, file or function, not with
+        line numbers.
         """
         frame = self.site.frame
         place = f"{frame.file.rpartition('/')[2]}:{frame.function}" if frame else ""
@@ -246,7 +249,7 @@ class Finding:
 def severity_of(
     share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
 ) -> Severity:
-    """Return the severity of a gain: its share of the run, its time per span, and its total
+    """Return the severity of a gain, from its share of the run, its time per span and its total
     time.
     """
     if gain_ns < FEW_NS and not span_ns:
@@ -261,7 +264,7 @@ def severity_of(
 
 
 def first_of(*choices: tuple[object, str]) -> str:
-    """Return the first text whose condition is true; "" without one."""
+    """Return the first text whose condition is true; "" if no condition is."""
     return next((text for condition, text in choices if condition), "")
 
 

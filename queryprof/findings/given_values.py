@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from queryprof.model import ParameterSample
 
 ENOUGH = 4
-"""So many that were sampled show what all are like."""
+"""This many sampled executions are representative of all."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class GivenValues:
         self.open_patterns += sample.open_patterns
 
     def offset_of(self, executions: int) -> float | None:
-        """Return the mean OFFSET; None if too few were sampled (the first page has none)."""
+        """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has none."""
         return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
 
     def share_of_open(self, executions: int) -> float | None:

@@ -1,4 +1,4 @@
-"""The facts about one statement at one call site. Findings are made from them."""
+"""The facts about one statement at one call site. The rules derive findings from these facts."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ OUTLIER_NS = 10_000_000
 """An outlier takes at least this much longer than half of the executions."""
 
 TRIMMED = 0.25
-"""The share of a statement's time from which the longest execution's excess is not counted as a
-gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in four recordings
-and medium in two.
+"""If the longest execution's excess is more than this share of a statement's time, the excess is
+not counted as a gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in
+four recordings and medium in two.
 """
 
 LOOP_EXECUTIONS = 1.5
-"""At this many executions per pass of a line or more, the loop around them is the library's own."""
+"""If one pass of a line makes at least this many executions, the library runs them in its own loop.
+"""
 
 
 @dataclass
@@ -56,14 +57,15 @@ class Group:
         planned_here: True if the plans come from an empty copy of the schema, because the driver
             does not show the program's plans.
         planned_by: the SQLite version of the planner if it is not the program's.
-        given: facts about the values given to its executions.
+        given: facts about the values given to the executions.
         texts: the fewest different texts of the statement, over all call sites.
-        line_times: of its call paths.
-        handed_ns: the total time to hand its executions to a thread and back: its part of its
-            function's time.
-        skewed_ns: how much longer the line takes for the longest execution than for others, if its
-            rows explain that.
-        inside_ns: the time of other lines inside its line. most_line_ns: that of the line around.
+        line_times: the times of the program's line, one for each call path of the statement.
+        handed_ns: the total time to hand the executions to a thread and back. It is the statement's
+            part of its line's or function's hand-over time.
+        skewed_ns: how much longer the line takes for the longest execution than for others, if the
+            rows of that execution explain the difference.
+        inside_ns: the time of other lines that run inside the statement's line.
+        most_line_ns: the time of the line around the statement's line.
         overlaps: True if handed_ns is unknown because executions are awaited together.
     """
 
@@ -99,8 +101,8 @@ class Group:
 
     @cached_property
     def longest_ns(self) -> int:
-        """How much longer one execution took than the others; 0 if there are few executions or if
-        it is unknown.
+        """How much longer the longest execution took than the median, without lock waits; 0 if
+        unknown or if there are few executions.
         """
         totals = self.totals
         if totals.executions < OUTLIER_OF or totals.has_calls_inside:
@@ -138,7 +140,7 @@ class Group:
         if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
             return None
         if any(_calls_itself(one.path) for one in self.line_times):
-            return None  # a pass includes those that it calls
+            return None  # a pass includes the recursive passes
         return sum(one.ns for one in self.line_times) / executions
 
     @property
@@ -166,18 +168,20 @@ class Group:
 
     @property
     def mean_line_ns(self) -> float:
-        """The time of its line per execution; 0 if it was not timed."""
+        """The time of the program's line per execution; 0 if the line was not timed."""
         return self.all_lines_ns / max(1, self.totals.statement_executions)
 
     @property
     def all_lines_ns(self) -> float:
-        """The time of its line in all executions; 0 if it was not timed."""
+        """The time of the program's line in all executions; 0 if the line was not timed."""
         lines_ns = (self.line_ns or 0.0) * self.totals.statement_executions
         return lines_ns + self.skewed_ns if lines_ns else 0.0
 
     @property
     def alone_ns(self) -> int:
-        """The time of the executions if each took the median: few of them wait, but long."""
+        """The time of the executions if each took the median time. The median excludes the waits of
+        a few executions that wait long.
+        """
         return (self.totals.p50_ns or 0) * self.totals.executions
 
     @cached_property
@@ -212,8 +216,8 @@ class Group:
 
     @cached_property
     def more_rows_ns(self) -> float:
-        """The time to fetch its rows beyond the first of each execution, without the longest
-        execution's extra time. Any statement that returns these rows needs it.
+        """The time to fetch the rows after the first row of each execution, without the longest
+        execution's extra time. Any statement that returns these rows needs this time.
         """
         executions = self.totals.executions
         if self.rows <= executions:
@@ -248,7 +252,7 @@ class Group:
 
     @property
     def reads(self) -> bool:
-        """Whether it is a query. A text with several statements is not."""
+        """Whether the statement is a query. A text with several statements is not a query."""
         return self.verb in READS and is_single(self.statement)
 
     @property
@@ -265,8 +269,8 @@ class Group:
 
     @cached_property
     def has_list(self) -> bool:
-        """Whether it compares with a list of values. Lists of any length have the same text
-        here.
+        """Whether the statement compares with a list of values. Normalized statements have the text
+        (?) for a list of any length.
         """
         return any(
             one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
@@ -284,24 +288,24 @@ class Group:
 
     @cached_property
     def share_of_open(self) -> float | None:
-        """The share of its executions whose patterns begin with a wildcard; None if it has no
-        patterns or if it is unknown.
+        """The share of the executions whose patterns begin with a wildcard; None if the statement
+        has no patterns or the share is unknown.
         """
         has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
         return self.given.share_of_open(self.totals.executions) if has_pattern else None
 
     @property
     def fetches(self) -> int:
-        """Calls that fetch its rows."""
+        """The number of calls that fetch the statement's rows."""
         return sum(self.calls_of.get(operation, 0) for operation in FETCH_OPERATIONS)
 
     @property
     def is_distinct(self) -> bool:
-        """Whether it removes duplicate rows."""
+        """Whether the query removes duplicate rows."""
         return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
 
     def compares_more(self, columns: AbstractSet[str]) -> bool:
-        """Return whether its text compares a value with something other than these columns.
+        """Return whether the statement compares a value with something other than these columns.
 
         Args:
             columns: in lower case.
@@ -319,7 +323,7 @@ class Group:
 
     @cached_property
     def path(self) -> CallPath:
-        """The call path that took most of its time."""
+        """The call path that took most of the statement's time."""
         return max(self.members, key=lambda member: member.self_ns).path
 
     @property

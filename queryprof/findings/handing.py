@@ -14,8 +14,9 @@ from queryprof.model import Frame
 def hand_over(
     groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
 ) -> None:
-    """Divide the time for handing over among a line's statements, by executions. If a line only
-    fetches, divide it among the statements of its function, by fetches.
+    """Divide the hand-over time of each line among the line's statements, in proportion to their
+    executions. If a line only fetches rows, divide its time among the statements of its function,
+    in proportion to their fetches.
 
     Args:
         is_alone: returns whether a group's executions are awaited one after the other.
@@ -34,7 +35,7 @@ def hand_over(
         if not any(weights):
             continue
         if not (wait.are_short or all(map(is_alone, some))):
-            for group in some:  # they overlap
+            for group in some:  # their times overlap
                 group.overlaps = True
             continue
         for group, weight in zip(some, weights, strict=True):

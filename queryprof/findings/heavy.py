@@ -44,10 +44,10 @@ def _async_driver_advice(program: Program, statement: str) -> str:
 
 
 LONG_ON_LOOP_NS = 1_000_000
-"""Far longer than handing a call to a thread and back takes."""
+"""This is far longer than handing a call to a thread and back takes."""
 
 ON_LOOP_SHARE = 0.10
-"""The share of the run in which a statement blocks an event loop."""
+"""A query that blocks an event loop for at least this share of the time is reported."""
 
 NAMED_SHARE = 0.20
 """Statements with at least this share of the time are reported even if no fault is known."""
@@ -98,7 +98,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
 
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
-    """Find kinds of statements that take much of the time together, though no single one does."""
+    """Find kinds of statements that together take much of the time."""
     for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
         share = sum(program.share_of(one, one.work_ns) for one in groups)
@@ -185,7 +185,9 @@ def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[s
 
 
 def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
-    """Return whether most statements sync no file, as each of its own transactions would."""
+    """Return whether some statements sync no file. A statement in its own transaction would sync
+    one.
+    """
     syncs = sum(one.files.syncs for one in groups)
     return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
 

@@ -15,13 +15,15 @@ from queryprof.operations import STATEMENT_OPERATIONS
 from queryprof.sql.tokens import tokens_of
 
 FEW = 20
-"""With at least this many rows or executions, something repeats."""
+"""A statement with at least this many rows or executions repeats the same work."""
 
 SPILLED = 0.2
-"""The share of a write's time that pages take which do not fit in the cache."""
+"""The smallest share of a statement's time to report for pages that do not fit in the cache."""
 
 SPILLED_BYTES = 10_000_000
-"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
+"""The fewest bytes read, and for a write also written, that show that the pages exceed the cache.
+The cache has 2 MB by default.
+"""
 
 BIGGER_CACHE = (
     "SQLite's page cache is too small for the statement's pages. Enlarge it (PRAGMA cache_size ="
@@ -51,8 +53,9 @@ ROW_LOCKS = (
 NOT_RECORDED = "The recording does not show what the server does."
 
 AT_TIMES = 10
-"""A statement that takes this many times as long as its fastest execution waits at times. Without
-an index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two programs).
+"""A statement sometimes waits if its mean execution takes this many times as long as its fastest.
+Without an index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two
+programs).
 """
 
 LOCKING = frozenset(("FOR", word) for word in ("UPDATE", "SHARE", "NO", "KEY"))
@@ -81,7 +84,7 @@ class HeavyCause:
 
     Attributes:
         gain_ns: the time that the fix may save.
-        evidence: a sentence, or "".
+        evidence: one sentence, or none.
     """
 
     fix: str
@@ -95,7 +98,7 @@ def cause_of(program: Program, group: Group) -> HeavyCause | None:
     """Return the cause of a heavy statement; None if none is known."""
     waits = _waits_for_rows(program, group) or _waits_at_times(program, group)
     if waits:
-        gain_ns = group.work_ns // max(1, group.threads)  # they wait at the same time
+        gain_ns = group.work_ns // max(1, group.threads)  # the threads wait at the same time
         return HeavyCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
         return HeavyCause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
@@ -120,8 +123,8 @@ EXPLAINED = 1 / 3
 
 def python_inside(program: Program, group: Group) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
-    executemany() consumes, or a converter; "" otherwise. Threads that wait for each other, or for
-    the CPU, take long without it.
+    executemany() consumes, or a converter; "" otherwise. Returns "" if the threads waited for each
+    other or for the CPU, because the statement then takes long without such code.
     """
     totals, files = group.totals, group.files
     own = {member.thread for member in group.members}
@@ -184,7 +187,9 @@ def _locks_rows(group: Group) -> bool:
 
 
 def is_slow_on_server(program: Program, group: Group) -> bool:
-    """Return whether a server takes long for each execution, although it is about few rows."""
+    """Return whether a server takes long for each execution, although the statement is about few
+    rows.
+    """
     runs = group.totals.executions
     is_server = program.report.profile.systems.get(group.statement, "") in SERVERS
     is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASONS

@@ -27,7 +27,7 @@ SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
 """Comparisons for which SQLite can use an index."""
 
 SCAN_STEPS = 10
-"""VM steps per scanned row. More steps than this do not come from the scan."""
+"""VM steps per scanned row. If a statement takes more, other work than the scan takes the rest."""
 
 
 def works_hard(vm_steps: float | None, rows: float) -> bool:
@@ -148,7 +148,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
-            continue  # the scan needs these steps
+            continue  # the scan takes these steps
         if not works_hard(steps, rows):
             continue
         served = program.served(group)

@@ -15,12 +15,13 @@ from queryprof.sql.tokens import Token, tokens_of
 
 JOIN_STEPS = 9
 """VM steps per joined row. A row that a search finds and DISTINCT drops takes 6 to 11 (SQLite 3.40,
-two tables, with and without a condition on the second).
+two tables, with and without a condition on the second table).
 """
 
 MULTIPLIED = 10
-"""The fewest joined rows for each row that DISTINCT keeps. For 5, 10, 20 and 200, EXISTS saved 0.36
-to 0.54, 0.50 to 0.73, 0.45 to 0.83 and 0.95 to 0.99 of the time of the same queries.
+"""The fewest joined rows for each row that DISTINCT keeps. For 5, 10, 20 and 200 joined rows,
+EXISTS saved 0.36 to 0.54, 0.50 to 0.73, 0.45 to 0.83 and 0.95 to 0.99 of the time of the same
+queries.
 """
 
 IN_FEW = "The query begins with {table}. If few of its rows match, EXISTS is slower: measure both."
@@ -58,7 +59,7 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         first = next((name for plan in group.plans for name in _loop_steps(plan)), "")
         is_first = any(first in names for names in joined)
         made = (totals.vm_steps or 0.0) / JOIN_STEPS
-        if not is_first:  # a scan of the table that is selected from reads its rows once
+        if not is_first:  # the selected table's scan reads each row once
             made -= totals.full_scan_steps or 0.0
         if made < MULTIPLIED * rows:
             continue
@@ -82,7 +83,8 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
 
 def _selected_tables(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the tables whose columns a SELECT DISTINCT returns or sorts by, by their names in the
-    statement. It is empty if the statement is another query, or if a column has no table's name.
+    statement. The result is empty for other statements, or if a column is written without its
+    table.
     """
     words = [one.keyword for one in tokens]
     if words[:2] != ["SELECT", "DISTINCT"] or "FROM" not in words or "GROUP" in words:
@@ -114,8 +116,8 @@ def _loop_steps(plan: Steps) -> dict[str, str]:
 
 
 def _joined_only(plan: Steps, selected: frozenset[str]) -> list[str]:
-    """Return the tables that a plan reads but that are not selected; empty if it cannot search
-    them.
+    """Return the tables that a plan reads without selecting their columns; empty if the plan does
+    not search these tables by an index.
     """
     loops = _loop_steps(plan)
     names = [name for name in loops if name not in selected]

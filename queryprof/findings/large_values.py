@@ -14,13 +14,12 @@ from queryprof.findings.transactions import changing_by_function, commits_of, sh
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
-"""With at least this many page fetches per row, the row's values have pages of their own: a table
-has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""A row that takes at least this many page fetches has values on pages of their own. A table has
+fewer levels than that (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
 FEW_ROWS, MIN_ROWS = 2, 100
-"""The fewest rows per execution and in total. Below these limits, the program asked for the values.
-"""
+"""The fewest rows per execution and in total. A program that reads fewer rows needs the values."""
 
 STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""
@@ -68,8 +67,8 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
 
 
 def _reads_more_than_rows(group: Group) -> bool:
-    """Return whether pages are read in steps that belong to no row: for a count, or in a virtual
-    table.
+    """Return whether the query reads pages in steps that belong to no returned row, because it
+    counts rows or reads a virtual table.
     """
     is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
@@ -119,8 +118,8 @@ def _is_read_before(group: Group) -> bool:
 def _others_write_more(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> bool:
-    """Return whether other statements of the same transactions change more rows. Then the bytes
-    that commits write belong to these.
+    """Return whether other statements of the same transactions change more rows. If so, the bytes
+    that the commits write belong to the other statements.
     """
     others = [
         one

@@ -38,7 +38,7 @@ EXPIRES = {
         " `Session(expire_on_commit=False)` keeps them."
     )
 }
-"""A further cost of each commit."""
+"""By library: advice about a further cost of each commit."""
 
 ROWS_AT_ONCE = {
     "django": " Or create all objects with one `Model.objects.bulk_create(objects)`.",
@@ -69,7 +69,7 @@ NO_AUTOFLUSH = (
 )
 
 NAMING = frozenset({"django", "sqlalchemy"})
-"""ORMs that provide such notes."""
+"""ORMs whose statements have notes about templates and lazy loads."""
 
 
 def without_reader(note: str) -> str:
@@ -78,7 +78,7 @@ def without_reader(note: str) -> str:
 
 
 BOTH = "together with the parent query"
-"""In the fix of nested lazy loads, which includes the fix of the outer one."""
+"""Words in the fix of a nested lazy load. That fix also loads the data of the outer lazy load."""
 
 
 def owner_of(note: str) -> str:
@@ -102,11 +102,11 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
     Args:
         outer: the note of the statement that loads the objects and also runs in a loop; "" if there
             is none.
-        note: "lazy load of Order.lines", or another note of a library. It has "all" before the
-            class if the attribute holds many objects, "column" if it is a value, and at the end the
-            template or serializer that reads it.
-        is_of_owner: True if the parent query loads objects of the note's class, False if other
-            objects refer to them.
+        note: "lazy load of Order.lines", or another note of a library. The note has "all" before
+            the class if the attribute holds many objects, and "column" if the attribute is a value.
+            It may end with the template or serializer that reads the attribute.
+        is_of_owner: True if the parent query loads objects of the note's class, False if it loads
+            objects of another class.
     """
     loaded, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = loaded.removeprefix(MANY).removeprefix(COLUMN)
@@ -237,7 +237,7 @@ NO_RELATION = {
         ' `.options(lazyload(Model.relation))`, or `lazy="select"` in the model.'
     ),
 }
-"""The same for objects that are loaded with each object of another query."""
+"""How to avoid creating objects that an ORM loads with each object of a parent query."""
 
 MANY_AT_ONCE = {
     "django": (
@@ -264,4 +264,4 @@ MANY_AT_ONCE = {
         " `.prefetch_related()` for many."
     ),
 }
-"""The same if it is unknown for which query's rows they are."""
+"""How to replace a query per object with one query if the parent query is unknown."""

@@ -53,7 +53,7 @@ FIXES = {
 
 
 def fix_of(library: str, calls: Iterable[str]) -> str:
-    """Return how to make the call once for all objects; "" if no function of a library is known."""
+    """Return how to make the call once for all objects; "" if FIXES has none of the calls."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
 
 
@@ -80,7 +80,9 @@ GROUPED = {
 
 
 def grouped(library: str, function: str) -> str:
-    """Return the same for an SQL aggregate function, in lower case; "" if it is unknown."""
+    """Return how to compute an SQL aggregate function for many objects at once; "" if the library
+    is unknown. The function's name is in lower case.
+    """
     is_count = function == "count"
     return GROUPED.get(library, "").format(
         name=function,

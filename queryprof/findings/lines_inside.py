@@ -1,4 +1,4 @@
-"""Lines that call other lines: the time of each line belongs to one statement."""
+"""Lines that call other lines: count the time of each statement in one line only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from queryprof.analysis.call_sites import Place, place_of
 from queryprof.findings.groups import Group
 
 ALL = 0.999
-"""Of a statement's calls, apart from rounding."""
+"""A share of at least this much is all of a statement's calls, apart from rounding."""
 
 
 def take_from_callers(groups: Iterable[Group]) -> None:
-    """Take the time of statements out of the lines of the program that call them.
+    """Subtract the time of inner lines from the outer lines that call them.
 
     The time of a line includes everything that it calls. A line may call a function of the program
     whose own line executes another query. The time of that query then belongs to the inner line.

@@ -14,7 +14,7 @@ WAITED_NS = 10_000_000
 
 @dataclass(slots=True)
 class CausedWaits:
-    """The waits that one holder caused. `own` are those of the thread that held the lock."""
+    """The waits that one holder caused. `own` counts the waits of the thread that held the lock."""
 
     holder: LockEvent
     count: int = 0
@@ -24,11 +24,11 @@ class CausedWaits:
     waiters: set[str] = field(default_factory=set)
     places: set[tuple[str, CallPath]] = field(default_factory=set)
     callers: set[CallPath] = field(default_factory=set)
-    """Callers of the place that held the lock. Other callers of it may have blocked no call."""
+    """Callers of the place that held the lock, as far as their holds blocked calls."""
     has_readers: bool = False
 
     def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
-        """Add a wait at a call site: the part of its time that is due to this holder."""
+        """Add a wait at a call site. `ns` is the part of the wait that this holder caused."""
         self.count += 1
         self.own += wait.thread == self.holder.thread
         self.ns += ns
@@ -51,8 +51,8 @@ class CausedWaits:
 
 
 def by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
-    """Yield the waits for holders at one place: separately for a caller with long waits, together
-    for all others.
+    """Yield the waits for holders at one place: one item for each caller that caused long waits,
+    and one for all other callers.
     """
     rest: CausedWaits | None = None
     for found in waits.values():

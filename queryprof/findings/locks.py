@@ -19,8 +19,8 @@ from queryprof.sql.clauses import verb_of
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
-"""The mean time of the program's own code in a transaction. Below this, it is only the code around
-the calls.
+"""The mean time of the program's own code in a transaction. A shorter time is only the code around
+the database calls.
 """
 
 LOG_BYTES = 1000 * 4096
@@ -80,10 +80,10 @@ TIMED_OUT = "database is locked (SQLITE_BUSY)"
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What a statement causes for others.
+    """A finding about a statement that keeps others waiting or enlarges the write-ahead log.
 
     Attributes:
-        is_of_work: True if the statement's own work causes it, and not the program's other work.
+        is_of_work: True if the statement's own work is the cause, and not the program's other work.
         held_ns: how long the awaited lock was held.
         otherwise: how to keep a loop from waiting, in addition to another fix.
     """
@@ -202,7 +202,7 @@ def _without_holder(program: Program, unknown_ns: float) -> Iterator[Consequence
 
 
 def _of_itself(waits: CausedWaits) -> Iterator[str]:
-    """Yield a sentence if a thread waited for something that only this thread could end."""
+    """Yield a sentence if a thread waited for a lock that only the same thread could release."""
     if waits.own == waits.count:
         yield "the waiting thread held the lock itself, on another connection"
 
@@ -214,7 +214,9 @@ def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
 
 
 def _awaited_note(program: Program, waits: CausedWaits) -> str:
-    """Return what else interrupts the holder if its calls are awaited."""
+    """Return a sentence if the holder's calls are awaited: other work of the event loop then
+    interrupts the holder.
+    """
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
         return ""
@@ -335,8 +337,8 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
 
 
 def _sums_of(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
-    """Return the sums of the holds like an awaited one, over all threads and spans and the callers
-    that others waited for.
+    """Return the sums of all holds at the same place as an awaited hold. The sums include all
+    threads and spans, but only the callers that others waited for.
     """
     event = waits.holder
 

@@ -67,9 +67,9 @@ def findings_of(
         databases: files whose schemas are read. The default is the trace's databases, if they
             exist.
         with_planner: show SQL that SQLite's planner would use. This starts a process, on systems
-            where it can be limited.
+            that can limit a process.
         sources: the program's sources; by default the files of the recording.
-        may_read: whether a database named in the trace may be read.
+        may_read: returns whether a database named in the trace may be read.
         server: facts from a PostgreSQL server.
 
     Raises:
@@ -91,7 +91,7 @@ def findings_of(
             ),
             {} if given else _unreadable_databases(profile, schemas),
         )
-    # late, because its process has limits that not all systems have
+    # imported late: not all systems can limit the planner's process
     from queryprof.planner.planner import SchemaPlanner
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
@@ -126,7 +126,9 @@ def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[st
 
 
 def _less_sure(found: tuple[Finding, ...], gone: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return the findings; no index is sure for a database that is gone."""
+    """Return the findings. An index for a database that cannot be read gets a doubt, and a severity
+    of at most MEDIUM.
+    """
     return tuple(
         (
             replace(
@@ -146,7 +148,8 @@ def _less_sure(found: tuple[Finding, ...], gone: Mapping[str, str]) -> tuple[Fin
 def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
     """Return the findings of a request, and its queries in loops.
 
-    These are included even if they take no time on the few rows of a development database.
+    Queries in loops are included even if they take no time on the few rows of a development
+    database.
     """
     found = findings_of(report, sources=sources)
     known = {(one.statement, one.site) for one in found}

@@ -1,4 +1,4 @@
-"""Merge findings that have one cause or are about one line."""
+"""Merge findings that share a cause or a line."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from queryprof.findings.finding import Finding, Severity, most_severe, severity_
 from queryprof.findings.libraries import BOTH
 
 MAX_DIFFERING_SHARE = 0.34
-"""Statements on one line are alike if at most this share of their words differs. The differing
+"""Two statements on one line are alike if at most this share of their words differs. The differing
 words are names.
 """
 
 
 def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that one index fixes, and findings about one statement in several lines of a
-    function. The place with the largest gain stays.
+    function. The merged finding keeps the place with the largest gain.
     """
     found: dict[str, list[Finding]] = {}
     for one in sorted(
         findings, key=lambda one: -len(one.code)
-    ):  # several indexes precede one of them
+    ):  # SQL with several indexes comes before SQL with one of them
         cause = one.identity
         if one.code.startswith("CREATE"):
             cause = next((code for code in found if is_part(one.code, code)), one.code)
@@ -33,7 +33,9 @@ def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge a lazy load and the lazy load around it if the fix of the inner one loads both."""
+    """Merge a nested lazy load with the outer lazy load if the fix of the nested load also loads
+    the outer load's data.
+    """
     found = list(findings)
     for inner in [one for one in found if BOTH in one.fix]:
         outer = next(
@@ -68,8 +70,8 @@ def _merge_nested(inner: Finding, outer: Finding) -> Finding:
 
 
 def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge findings about statements that a line of one loop runs for several names (tables,
-    columns).
+    """Merge findings about similar statements that one line in one loop runs, such as one query for
+    each of several tables.
     """
     found: dict[object, list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -one.gain_ns):
@@ -84,7 +86,7 @@ def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def is_alike(statement: str, other: str) -> bool:
-    """Return whether two texts with equally many words differ in a few of them."""
+    """Return whether two statements with the same number of words differ in only a few words."""
     words = list(zip(statement.split(), other.split(), strict=True))
     return sum(one != two for one, two in words) <= MAX_DIFFERING_SHARE * len(words)
 
@@ -107,19 +109,21 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
 
 
 def _common_share(first: Finding, gain_ns: float) -> float:
-    """Return the share that several findings can save together, in the units of the first."""
+    """Return the share that several findings save together, scaled from the first finding's
+    share.
+    """
     return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
 
 
 def _common_severity(group: list[Finding]) -> Severity:
-    """Return the severity of their total gain, for findings without doubt."""
+    """Return the severity of the group's total share; LOW if any finding has a doubt."""
     is_sure = not any(one.doubt for one in group)
     return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
 
 
 def is_part(code: str, of: str) -> bool:
-    """Return whether SQL creates a part of what other SQL creates, or the first columns of its
-    index.
+    """Return whether `code` is a part of the SQL in `of`, or creates an index on the first columns
+    of its index.
     """
     on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
     return code in of or other.startswith(f"{on}, ")

@@ -11,7 +11,7 @@ from queryprof.sql.tokens import Token, tokens_of
 
 
 class _Column(NamedTuple):
-    """A column: its name, and its name as SQL."""
+    """A column: its name, and the name as written in SQL."""
 
     name: str
     sql: str
@@ -23,7 +23,7 @@ class _Index:
     """The parts of a CREATE INDEX.
 
     Attributes:
-        name: "" if the database chooses it.
+        name: "" if the database chooses the name.
         columns: None if the index contains more than columns.
     """
 
@@ -35,8 +35,8 @@ class _Index:
 
 
 def migration_of(library: str, code: str) -> str:
-    """Return lines of Python that create the indexes in the SQL; "" if the library is
-    unknown here.
+    """Return lines of Python that create the indexes in the SQL; "" if WRITERS lacks the
+    library.
     """
     write = WRITERS.get(library)
     if write is None or not code.startswith("CREATE INDEX "):

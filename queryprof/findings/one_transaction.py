@@ -19,7 +19,7 @@ BY_ITSELF = (
     " If each item must be saved separately: one COMMIT for everything written for it, and a"
     " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
-"""Another fix for a loop without an end, or with long passes."""
+"""Another fix for a loop whose time is mostly syncs."""
 
 AROUND_IT = (
     "Put one transaction around it: BEGIN before it, COMMIT after it. Without one, executemany()"
@@ -52,7 +52,7 @@ LOCKED = (
 
 
 def around_each(program: Program, group: Group) -> str:
-    """Return the fix for a statement whose executions have a transaction each."""
+    """Return the fix for a statement whose executions each have their own transaction."""
     library = program.library(group.statement)
     if is_unknown(library):
         return _one_transaction(program, group, ITS_OWN_COMMIT.format(library=library))

@@ -1,6 +1,4 @@
-"""Findings about rows that a query makes and the program does not use: rows before a page, and rows
-after the first.
-"""
+"""Findings about unused rows of a query: the rows before a page, and the rows after the first."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ PASSED_STEPS = 100
 """
 
 MIN_OFFSET_ROWS, MIN_OFFSET_RATIO = 1000, 10
-"""The fewest rows skipped by a large OFFSET if steps are unknown, and their multiple of the rows
-returned.
+"""If steps are unknown, an OFFSET is large if it skips at least this many rows, and this many times
+the returned rows.
 """
 
 MIN_OFFSET_STEPS = 2000
@@ -44,7 +42,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             continue  # each page sorts all rows: see temp_btree_sort
         passed = rows + (offset or 0.0)
         if skips and offset is not None and (steps or 0.0) > PASSED_STEPS * passed:
-            continue  # it reads many more rows than it skips
+            continue  # the query reads many more rows than it skips
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
         is_far = (

@@ -16,9 +16,9 @@ from queryprof.operations import POOL_WAIT as OPERATION
 POOL_WAIT = f"({OPERATION})"
 
 BUSY_SHARE = 0.5
-"""If the connections are in other calls for this share of the time in which tasks wait, or more,
-they are used for the database. Measured were 0.6 and 1.0 for connections that are given back
-at once, 0.1 for one that is kept during other work.
+"""The connections are busy with the database if their other calls take at least this share of the
+time in which tasks wait. The share was 0.6 and 1.0 for connections that were given back at once,
+and 0.1 for a connection that was kept during other work.
 """
 
 
@@ -57,7 +57,7 @@ USED = (
 
 
 def _is_used(program: Program, group: Group) -> bool:
-    """Return whether the pool's connections are in queries while tasks wait for one."""
+    """Return whether the pool's connections run queries while tasks wait for a connection."""
     others_ns = sum(one.totals.self_ns for one in program.groups if one.statement != POOL_WAIT)
     connections = sum(one.calls_of.get("connect", 0) for one in program.all_groups)
     return others_ns >= BUSY_SHARE * max(1, connections) * _waiting_ns(program, group)
@@ -70,7 +70,7 @@ def _pool_doubt(program: Program, group: Group) -> str:
 
 
 def _saved_ns(program: Program, group: Group) -> float:
-    """Return the time that no waiting would save.
+    """Return the time that the program would save if no call waited for a connection.
 
     - A request saves its own waits.
     - The loop's own computing remains.
@@ -78,9 +78,9 @@ def _saved_ns(program: Program, group: Group) -> float:
     - The tasks of an event loop wait at the same time. The loop saves the time in which one or more
       tasks wait. The share of overlapping time comes from the longest waits, whose start and end
       are recorded.
-    - The loop cannot save all of its time: `waited / run` tasks wait on average while one or more
-      work. With enough connections all of them work, and the loop runs for
-      `run / (1 + waited / run)`.
+    - The loop cannot save all of its time: on average, `waited / run` tasks wait while one or more
+      tasks work. With enough connections all of these tasks work, and the loop runs for `run / (1 +
+      waited / run)`.
     """
     return group.totals.total_ns if program.spans else _waiting_ns(program, group)
 
@@ -104,7 +104,9 @@ def _run_ns(loop: Loop) -> int:
 
 
 def _union_of_longest(program: Program, group: Group) -> float:
-    """Return the time in which any of the longest calls waits, as a part of their sum."""
+    """Return the time in which at least one of the longest calls waits, divided by the sum of their
+    waits.
+    """
     threads = {each.thread for each in group.members}
     intervals = sorted(
         (one.started_unix_ns, one.started_unix_ns + one.duration_ns)

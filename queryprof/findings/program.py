@@ -1,4 +1,4 @@
-"""The program as rules see it: the recorded data, and how to make findings from it."""
+"""The program as the rules see it: the recorded data, and methods that make findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from queryprof.findings.whole import RUN, SPANS, together_ns
 
 @dataclass(frozen=True)
 class Program(SharedLines):
-    """The recorded data, and the methods that make findings from it."""
+    """The recorded data, with methods that make findings."""
 
     def finding(
         self,
@@ -39,7 +39,7 @@ class Program(SharedLines):
         doubt: str = "",
         most: Severity = Severity.HIGH,
     ) -> Finding | None:
-        """Return a finding about a group, or None if it can save too little.
+        """Return a finding about a group; None if the gain is too small.
 
         Args:
             most: the highest severity.
@@ -73,7 +73,7 @@ class Program(SharedLines):
         if spans_ns and group.handed_ns > group.steady_ns:
             return spans_ns, SPANS
         if spans_ns and all(not member.span for member in group.members):
-            # If no request waits for it, it is a part of the run.
+            # If no request waits for the group, its time is a part of the run.
             return max((one.wall_ns for one in self.profile.processes), default=0), RUN
         return self.run_ns, self.whole
 
@@ -82,8 +82,8 @@ class Program(SharedLines):
         return ns / self._at_once(group) / whole_ns if whole_ns else 0.0
 
     def _at_once(self, group: Group) -> float:
-        """Return how many processes execute a group at the same time, if its share is of the run.
-        SQLite lets one process write at a time, so their writes add up.
+        """Return how many processes execute a group at the same time, if the group's share refers
+        to the run. SQLite lets one process write at a time, so for writes the result is 1.
         """
         is_one = len(group.process_ids) < 2 or self.whole_of(group)[1] != RUN
         is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"
@@ -108,10 +108,11 @@ class Program(SharedLines):
         most: Severity = Severity.HIGH,
         whole: tuple[int, str] | None = None,
     ) -> Finding | None:
-        """Return a finding about any statement and call site.
+        """Return a finding about any statement and call site; None if the gain is too small.
 
         Args:
-            whole: the time that its share refers to, and its name; None for the default.
+            whole: the time that the share refers to, and the name of that time; None for the
+                default.
         """
         is_of_all = whole is None or whole[0] == self.run_ns
         whole_ns, name = whole or (self.run_ns, self.whole)

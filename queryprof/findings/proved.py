@@ -28,7 +28,9 @@ INDEXABLE_CATEGORIES = frozenset(
 
 
 def planned_in(findings: Iterable[Finding]) -> frozenset[str]:
-    """Return the statements with a finding about their plan, perhaps one made here."""
+    """Return the statements with a finding about their plan. The plan may come from queryprof's
+    planner.
+    """
     planned = INDEXABLE_CATEGORIES - {"heavy_query"}
     return frozenset(one.statement for one in findings if one.category in planned)
 
@@ -61,7 +63,9 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
 
 
 def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
-    """Return the severity of a finding whose fix was measured, so that nothing is in doubt."""
+    """Return the severity of a finding whose fix was measured, without the caution for doubts.
+    Values drawn from the database leave a doubt.
+    """
     if is_drawn:
         return finding.severity
     proved = severity_of(finding.share, 0.0, gain_ns=finding.gain_ns)
@@ -69,8 +73,8 @@ def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
 
 
 def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
-    """Return the finding with the rewrite as its fix, and with the indexes that it was measured
-    with.
+    """Return the finding with the rewrite as its fix, and with the indexes that existed when the
+    rewrite was measured.
     """
     if rewrite is None or finding.category not in REWRITABLE_CATEGORIES:
         return finding
@@ -91,7 +95,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
     if proof is None or finding.category not in INDEXABLE_CATEGORIES:
         return finding
-    if not proof.is_proved and proof.doubt:  # perhaps faster
+    if not proof.is_proved and proof.doubt:  # the measurement is not certain
         return replace(finding, fix=f"{finding.fix} Measured on a copy: {proof_in_words(proof)}.")
     if not proof.is_proved:
         return _without_index(finding, advice)
@@ -122,7 +126,9 @@ def _without_index(finding: Finding, advice: Advice) -> Finding:
 
 
 def outweighed_in_words(one: Outweighed) -> str:
-    """Return the reasons for and against indexes."""
+    """Return a sentence with the time that an index saves, and the time that it costs other
+    statements.
+    """
     if one.slower:
         return (
             f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"

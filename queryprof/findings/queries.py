@@ -1,4 +1,4 @@
-"""Findings about statements in loops: for each row of another query, or for each item."""
+"""Findings about queries in loops, which run once per row of another query, or once per item."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MATCH = 0.1
 """The largest relative difference between a query's executions and the rows of its parent query."""
 
 ROWS, LOADED = 5, 2
-"""With at least this many rows per execution, another query may run for them. The second limit
-holds if an ORM has reported it.
+"""The fewest rows per execution of a parent query, for whose rows another query runs. The second
+limit applies if an ORM's note names the class of the rows.
 """
 
 POINT_ROWS = 1000
@@ -54,8 +54,8 @@ unknown. The median is the same on a busy machine, where some executions wait fo
 
 MANY_ROWS = 20
 """With more rows than this, IN is slower than a query per item: x0.89 of the time with 10 rows,
-x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So a query in a loop that only the source shows is
-not for one item.
+x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So if only the source shows the loop, a query with
+more rows is not for one item.
 """
 
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
@@ -121,7 +121,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
 
 
 def _may_be_combined(program: Program, group: Group) -> bool:
-    """Return whether one query could read the rows of many of these."""
+    """Return whether one query could replace many executions of the group's query."""
     is_for_few = (group.totals.rows_each or 0) <= POINT_ROWS
     if not group.reads or not is_for_few or program.is_inside(group):
         return False
@@ -129,8 +129,8 @@ def _may_be_combined(program: Program, group: Group) -> bool:
 
 
 def _needs_each_query(program: Program, group: Group) -> bool:
-    """Return whether a query already handles many items, or each execution does much work, or
-    depends on the one before.
+    """Return whether the program needs each execution. This is so if the query already handles many
+    items, or if each execution does much work or depends on the execution before.
     """
     rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
     is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
@@ -190,7 +190,7 @@ def _loop_evidence(
     parent: Group | None,
     in_spans: RepeatSummary | None,
 ) -> Iterator[str]:
-    """Yield what shows that a query runs in a loop."""
+    """Yield the evidence that a query runs in a loop."""
     runs = group.totals.executions
     each_ns = group.steady_ns / max(runs, 1)
     line = line_time(program, group)
@@ -212,8 +212,8 @@ def _loop_evidence(
 
 
 def reads_what_it_writes(program: Program, group: Group) -> bool:
-    """Return whether it takes the next of some rows, as from a queue: the same function writes to
-    their table about as often.
+    """Return whether a query takes the next row, as from a queue: the same function writes to the
+    query's table at least half as often.
     """
     table = first_table(group.statement)
     return group.clauses.limits and any(
@@ -225,8 +225,8 @@ def reads_what_it_writes(program: Program, group: Group) -> bool:
 
 
 def _compares_patterns_alone(group: Group) -> bool:
-    """Return whether it compares only patterns. IN or JOIN cannot replace these; they would search
-    the table for each pattern.
+    """Return whether a query compares only with patterns. IN or JOIN cannot replace such a query:
+    SQLite would still search the table for each pattern.
     """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
@@ -246,7 +246,7 @@ def line_time(program: Program, group: Group) -> str:
 
 
 def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
-    """Return queries in loops of spans by statement and place, summed over all call paths."""
+    """Return the queries that repeat in spans by statement and place, summed over call paths."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
     repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
     for found in program.report.repeats:
@@ -262,8 +262,8 @@ def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], Rep
 
 
 def parent_of(program: Program, group: Group) -> Group | None:
-    """Return the query for whose rows the group's statement runs, in its function or one
-    around it.
+    """Return the parent query, for whose rows the group's statement runs; None if not found. The
+    parent query is in the same function or a calling function.
     """
     runs = group.totals.executions
     note = program.note_of(group) or ""
@@ -294,7 +294,7 @@ def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
 
 
 def _loaded_before(program: Program, group: Group, parent: Group | None, note: str) -> str:
-    """Return how to load the data of a lazy load with the query whose objects lead to it."""
+    """Return how to load a lazy load's data together with the parent query."""
     owner = owner_of(note)
     outer = _lazy_load_note(program, group, owner)
     near = [one for frame in group.path for one in program.near((frame.file, frame.function))]
@@ -311,8 +311,8 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
 
 
 def _lazy_load_note(program: Program, group: Group, owner: str) -> str:
-    """Return the note of the lazy load, also in a loop, that loads the objects for which the group
-    runs; "" if not found.
+    """Return the note of the outer lazy load, which loads the objects for which the group runs and
+    also runs in a loop; "" if not found.
     """
     for one in _with_as_many_rows(program, group):
         note = program.note_of(one) or ""
@@ -329,7 +329,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
-    # It loads again what is loaded with the objects, because it filters, counts or orders them.
+    # The query reads preloaded rows again, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
     filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_preload(group))
     if fix := filtered or fix_of(library, program.calls_by(group)):
@@ -368,7 +368,7 @@ def _first_aggregate(group: Group) -> str:
 
 
 def _takes_first(group: Group) -> bool:
-    """Return whether it takes the first rows of each item, which a JOIN cannot do."""
+    """Return whether the query takes the first rows of each item, which a JOIN cannot do."""
     if (group.totals.rows_each or 0) > 1:
         return group.clauses.limits
     is_unique = any(BY_ROWID in step for plan in group.plans for step in plan)

@@ -1,4 +1,4 @@
-"""The recorded data of a program as findings look it up: groups, time, loops, libraries."""
+"""The recorded data of a program, prepared for the rules: groups, times, loops, libraries."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class Recorded:
 
     Attributes:
         loop_at, makes_tasks, lines: look these up in the program's source.
-        schemas: by database file, as far as readable. planner: SQLite's.
+        schemas: the schemas by database file, as far as readable.
+        planner: asks SQLite's planner.
         server: what a PostgreSQL server reports about the statements.
     """
 
@@ -74,7 +75,9 @@ class Recorded:
     lines: Lines = NO_LINES
 
     def served(self, group: Group) -> Served | None:
-        """Return how to serve a group's statement better; None if unknown."""
+        """Return the planner's facts about a group's statement, such as a helpful index; None if
+        unknown.
+        """
         served = self.planner.served(group.statement, group.plans)
         sorts_only = served and served.code and served.sorts_less and not served.searches
         if (
@@ -109,7 +112,7 @@ class Recorded:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups that take most of the time. The others can save too little."""
+        """The groups that take most of the time. Fixing other groups would save too little."""
         least_ns = min(MIN_SHARE * self.run_ns, MIN_NS)
         return tuple(
             self._with_plan(group)
@@ -119,7 +122,9 @@ class Recorded:
         )
 
     def _with_plan(self, group: Group) -> Group:
-        """Return a group with its statement's plan from here if the program's plan is unknown."""
+        """Return the group. If the program's plan is unknown, add the plan that queryprof's planner
+        makes.
+        """
         if not group.plans and (group.reads or group.writes):
             served = self.planner.served(group.statement, ())
             if served and served.plan:
@@ -133,7 +138,7 @@ class Recorded:
         return by_function(self.all_groups)
 
     def near(self, function: Function | None) -> Sequence[Group]:
-        """Return the groups in a function that take most of the time."""
+        """Return the groups of a function that take most of the time, at most MAX_NEAR."""
         return self.by_function.get(function, [])[:MAX_NEAR] if function else ()
 
     @cached_property
@@ -160,7 +165,9 @@ class Recorded:
 
     @cached_property
     def _grown(self) -> Mapping[str, tuple[int, int]]:
-        """Tables with many times the rows that ANALYZE found: those rows, and the present rows."""
+        """The tables that have many times the rows that ANALYZE found: the rows found, and the
+        present rows.
+        """
         return {
             table: (found, schema.rows[table])
             for schema in self.schemas.values()
@@ -169,7 +176,7 @@ class Recorded:
         }
 
     def stale_statistics(self, statement: str) -> tuple[str, ...]:
-        """Return sentences about tables whose outdated statistics a statement is planned with."""
+        """Return sentences about the outdated statistics that SQLite plans a statement with."""
         tables = self.planner.tables(statement) & self._grown.keys() if self._grown else ()
         return tuple(
             f"when ANALYZE last ran, {table} had {counted(self._grown[table][0], 'row')}; now it"
@@ -194,8 +201,8 @@ class Recorded:
 
     @cached_property
     def mapper(self) -> str:
-        """The only ORM that names what it loads in this recording; "" if not found or
-        several.
+        """The recording's only ORM whose statements have notes about what they load; "" if there
+        are none or several.
         """
         found = {package_of(stack) for stacks in self._stacks.values() for stack in stacks}
         named = found & NAMING
@@ -207,19 +214,23 @@ class Recorded:
         return next((package_of(stack, frozenset()) for stack in stacks), "")
 
     def is_preload(self, group: Group) -> bool:
-        """Return whether an ORM executes it after another query, to load related objects."""
+        """Return whether an ORM executes the statement after another query, to load related
+        objects.
+        """
         stacks = self._stacks.get(group.statement, ())
         return any(PRELOADS.intersection(frame.function.split(".")) for s in stacks for frame in s)
 
     @cached_property
     def preloaded_tables(self) -> frozenset[str]:
-        """The tables whose rows an ORM loads together with those of another query."""
+        """The tables whose rows an ORM loads together with the rows of another query."""
         return frozenset(
             first_table(one.statement) for one in self.all_groups if self.is_preload(one)
         )
 
     def note_of(self, group: Group) -> str | None:
-        """Return a library's note on a group's statement. Other groups may have the same text."""
+        """Return a library's note on a group's statement; None if the note is about other groups
+        with the same text.
+        """
         note = self.profile.notes.get(group.statement)
         if note == SEVERAL:
             return None
@@ -227,7 +238,7 @@ class Recorded:
         here = [stack for stack in stacks if group.site.frame in stack]
         is_one = self._places[group.statement] == 1
         if note and not is_one:
-            note = without_reader(note)  # another place reads it
+            note = without_reader(note)  # another place may read the attribute
         if not here or (is_one and all(map(is_handed, here))):
             return note
         return note if any(loads_lazily(stack, note or "") for stack in here) else None
@@ -238,9 +249,7 @@ class Recorded:
         return Counter(group.statement for group in self.all_groups)
 
     def own_transactions(self, group: Group) -> int:
-        """Return how often a group's calls took a file's write lock and released it before they
-        ended.
-        """
+        """Return how many of a group's calls both took and released a file's write lock."""
         return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
 
     @cached_property
@@ -253,8 +262,8 @@ class Recorded:
         return found
 
     def files_of(self, statements: Iterable[str]) -> int:
-        """Return the fewest database files of the statements: those that their locks and plans
-        name.
+        """Return the number of database files that the locks and plans of the statements name.
+        There may be more files.
         """
         found: set[str] = set()
         return len(found.union(*(self._files.get(one, ()) for one in statements)))
@@ -297,12 +306,12 @@ class Recorded:
         return self._whole[0]
 
     @property
-    def whole(self) -> str:  # the name of that time
+    def whole(self) -> str:  # the name of the time in run_ns
         return self._whole[1]
 
     @cached_property
     def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
-        """The loops found so far."""
+        """The cache of loop_around()."""
         return {}
 
     def path_of(self, group: Group) -> CallPath:
@@ -339,8 +348,8 @@ class Recorded:
         return None
 
     def runs_endlessly(self, group: Group) -> bool:
-        """Return whether the innermost loop on a group's call path is that of a worker or
-        server.
+        """Return whether the innermost loop on a group's call path is the endless loop of a worker
+        or server.
         """
         loops = (self.loop_around(group, depth) for depth in range(len(self.path_of(group))))
         return next(filter(None, loops), None) == ENDLESS
@@ -357,13 +366,13 @@ class Recorded:
         return self.loops[key]
 
     def called_by(self, group: Group) -> str:
-        """Return the library function that the program calls at a group's place; "" if it is a
-        driver's or unknown.
+        """Return the library function that the program calls at a group's place; "" if the program
+        calls the driver itself, or if unknown.
         """
         return next(iter(self.calls_by(group)), "")
 
     def calls_by(self, group: Group) -> Sequence[str]:
-        """Return the library's functions from that one to the driver, nearest to the
+        """Return the library's functions between the program's line and the driver, nearest to the
         program first.
         """
         return [one.function.rpartition(".")[2] for one in self.library_frames(group)]

@@ -1,4 +1,4 @@
-"""Findings about indexes that no query needs because another index covers them."""
+"""Findings about unneeded indexes: another index begins with the same columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about statements that repeat with the same parameters, or as texts that differ in
+"""Findings about statements that repeat with the same parameters, or whose texts differ only in
 values.
 """
 
@@ -19,8 +19,8 @@ from queryprof.sql.tokens import parameters_in, tokens_of
 REPEATED_SHARE = 0.5
 MIN_SAMPLES = 4
 SURE_SAMPLES = 12
-"""With this many samples, half are equal in one of twenty recordings if a quarter of the executions
-is (binomial distribution).
+"""With this many samples, a statement that repeats in a quarter of its executions shows half of the
+samples as repeats in only one of twenty recordings (binomial distribution).
 """
 
 MIN_PREPARE_SHARE = 0.5
@@ -95,15 +95,16 @@ https://www.postgresql.org/docs/current/functions-datetime.html)."""
 TIME_ARGUMENT_OFFSETS = {"strftime": 4} | dict.fromkeys(
     ("date", "time", "datetime", "julianday", "unixepoch"), 2
 )
-"""Functions of a time, which may be 'now', and how many tokens after the function's name the time
-is (https://www.sqlite.org/lang_datefunc.html)."""
+"""Functions that take a time, which may be 'now'. The number is the position of the time, in tokens
+after the function's name (https://www.sqlite.org/lang_datefunc.html).
+"""
 
 NOW = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
 
 
 def is_volatile(statement: str) -> bool:
     """Return whether equal executions may return different rows although nothing was written. A
-    recorded text has no literals, so a date function of a literal may be one of 'now'.
+    recorded text has no literals, so a literal in a date function may have been 'now'.
     """
     tokens = tokens_of(statement)
     if VOLATILE & {*functions_in(tokens)} or any(one.keyword in NOW for one in tokens):
@@ -119,8 +120,8 @@ def is_volatile(statement: str) -> bool:
 
 
 def _is_lazy_load(program: Program, group: Group) -> bool:
-    """Return whether it loads an attribute for each row of another query. A preload loads all of
-    them, including equal ones.
+    """Return whether the statement loads an attribute for each row of another query. A preload
+    would load all these attributes at once, including equal ones.
     """
     note = program.note_of(group) or ""
     return note.startswith(LAZY) and parent_of(program, group) is not None
@@ -131,7 +132,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
-        # If more texts take turns than a connection keeps, none is found there.
+        # If more texts take turns than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
             yield program.finding(
@@ -158,7 +159,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
 
 
 def _prepared_ns(program: Program, group: Group) -> float:
-    """Return the time to prepare the texts of a group, if each execution has another one."""
+    """Return the time to prepare a group's texts, if each execution has a different text."""
     is_compiled = program.library(group.statement) == "sqlalchemy" and group.line_ns is not None
     compiled_ns = shares.COMPILED * group.cost_ns if is_compiled else 0.0
     return max(shares.PREPARED * group.steady_ns, compiled_ns)

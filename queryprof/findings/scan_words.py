@@ -30,8 +30,8 @@ CALLED = (
 
 
 def stored_function(statement: str, served: Served) -> str:
-    """Return how to store the result of a function of the program that a statement compares; "" if
-    there is none, or if a parameter is among its arguments.
+    """Return advice to store the result of a function of the program that a statement compares; ""
+    if there is no such function, or if it takes a parameter.
     """
     sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
     fixes = (called_fix(side, served.functions) for side in sides)
@@ -39,7 +39,9 @@ def stored_function(statement: str, served: Served) -> str:
 
 
 def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
-    """Return how to do without a function of the program in a comparison; "" if it has none."""
+    """Return how to avoid calling a function of the program in a comparison; "" if the operand has
+    none.
+    """
     name = next((one for one in functions_in(operand) if one in functions), "")
     is_stored = not any(token.kind in ("parameter", "text") for token in operand)
     return (STORED if is_stored else CALLED).format(name=name) if name else ""
@@ -84,13 +86,14 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
 
 
 def reads_json(statement: str) -> bool:
-    """Return whether a statement reads values inside JSON, which can have columns of their own."""
+    """Return whether a statement reads values inside JSON. Columns could store such values."""
     return any(one.upper().startswith("JSON") for one in functions_in(tokens_of(statement)))
 
 
 OF_DJANGO = "django_"
-"""The start of the functions that Django adds to SQLite
-(https://docs.djangoproject.com/en/5.2/ref/databases/#sqlite-notes)."""
+"""The start of the names of the functions that Django adds to SQLite
+(https://docs.djangoproject.com/en/5.2/ref/databases/#sqlite-notes).
+"""
 
 
 def compare_plainly(operand: Sequence[Token]) -> str:

@@ -1,4 +1,4 @@
-"""Estimate how many of the rows that a scan reads an index would leave."""
+"""Estimate how many of a scan's rows an index would leave to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
-"""With fewer returned rows, count() or sum() may have made them from all rows of a range."""
+"""If a query returns fewer rows, count() or sum() may have made the rows from any number of read
+rows.
+"""
 ADDED_UP = (
     "It is unknown how many rows count() or sum() reads. With more than a tenth of the"
     " table, an index saves little: --prove measures."
@@ -27,7 +29,7 @@ JOINING = frozenset({"GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY", "JSON_GRO
 
 
 def order_note(group: Group) -> str:
-    """Return the doubt about an index if a result depends on the order of the rows."""
+    """Return a warning if a result depends on the order of the rows, which an index may change."""
     called = JOINING.intersection(map(str.upper, functions_in(tokens_of(group.statement))))
     return "".join(
         f" {one.lower()}() joins values in row order, which an index changes."
@@ -45,11 +47,11 @@ READS_MOST_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The rows that an index leaves.
+    """The rows that an index leaves to read: at least `least`, at most `most`.
 
     Attributes:
-        more: the extra time of such a row, in units of the time of a skipped row.
-        doubt: why their number is unknown; "" if it is known.
+        more: the extra time of a row that is left, in units of the time of a skipped row.
+        doubt: why the number of rows is unknown; "" if it is known.
     """
 
     least: float
@@ -72,7 +74,7 @@ def rows_left(group: Group, served: Served | None) -> Left:
     totals, clauses = group.totals, group.clauses
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
     adds_up = is_aggregate(group, served)
-    # few rows refer to the same one, or the reference would be pointless
+    # the foreign key's search finds only the referring rows, which are few
     if served and served.by_reference:
         return Left(returned, returned, shares.FETCHED_ROWS, "")
     if served is None or not served.terms:
@@ -104,8 +106,8 @@ def rows_left(group: Group, served: Served | None) -> Left:
 
 
 def _returns_any_match(group: Group) -> bool:
-    """Return whether one of its comparisons is enough for a row to be returned (OR without AND or
-    NOT), so that no index finds more rows than the query returns.
+    """Return whether the query returns each row that matches any one of its comparisons (OR without
+    AND or NOT). An index then finds no more rows than the query returns.
     """
     words = {token.keyword for token in tokens_of(group.statement)}
     loops = [sum(map(_is_loop, plan)) for plan in group.plans]
@@ -121,7 +123,8 @@ def has_enough_rows(group: Group, served: Served | None) -> bool | None:
     """Return whether a query with ORDER BY and LIMIT stops early in an index of that order.
 
     Until LIMIT is reached, such a query looks up every row of the index in the table. So it reads
-    more than a scan if only a few rows match its WHERE. None means that their number is unknown.
+    more than a scan if only a few rows match its WHERE. Returns None if the number of matching rows
+    is unknown.
     """
     if served is None or served.searches or not group.clauses.chooses:
         return True
@@ -137,8 +140,8 @@ def has_enough_rows(group: Group, served: Served | None) -> bool | None:
 
 
 def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
-    """Return the parts of a scan's calls that its index saves, for the fewest and the most rows
-    that it leaves.
+    """Return the shares of a scanning statement's time that the index saves: one for the fewest
+    rows that the index may leave, and one for the most.
     """
     lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
     least, most = (

@@ -18,8 +18,8 @@ from queryprof.model.postgresql import Reference, TableScan
 from queryprof.sql.clauses import all_comparisons_of, column_of
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
-"""The fewest rows that a scan reads, and their multiple of the rows it keeps: the same limits as
-for SQLite's plans (analysis/marks).
+"""A scan is reported if it reads at least this many rows, and this many times the rows that it
+keeps. SQLite's plans have the same limits (analysis/marks).
 """
 
 FAR_TIMES = 10
@@ -29,9 +29,9 @@ WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
 """Operations that fetch all rows, as far as known."""
 
 MIN_ROW_NS = 10
-"""The shortest time for a scanned row. It took 50 ns for a table of one column in memory (1,000,000
-rows, PostgreSQL 15 and 18), and a fifth of that on a faster machine. A faster execution had another
-plan for its values.
+"""The shortest time for a scanned row. A row of a table of one column in memory took 50 ns
+(1,000,000 rows, PostgreSQL 15 and 18), and a fifth of that on a faster machine. A faster execution
+must have had another plan.
 """
 
 MAX_CHARACTERS = 200
@@ -81,8 +81,8 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
 
 
 def server_reference(program: Program) -> Iterator[Finding | None]:
-    """Find deleted rows, and changed keys, for which a foreign key scans the referring table each
-    time. EXPLAIN does not show these scans.
+    """Find DELETEs, and UPDATEs of keys, that scan a referring table for each row to check a
+    foreign key. EXPLAIN does not show these scans.
     """
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
@@ -128,7 +128,7 @@ def _may_be_slow(group: Group, reference: Reference) -> bool:
 
 def _create(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
     """Return SQL that creates the index without blocking writes. Partitioned tables do not allow
-    that (https://www.postgresql.org/docs/current/sql-createindex.html).
+    CONCURRENTLY (https://www.postgresql.org/docs/current/sql-createindex.html).
     """
     how = "" if is_partitioned else "CONCURRENTLY "
     return f"CREATE INDEX {how}ON {table} ({', '.join(columns)});"
@@ -139,9 +139,9 @@ def _is_changed(group: Group, table: str) -> bool:
 
 
 def bad_estimate(program: Program) -> Iterator[Finding | None]:
-    """Find plans of several tables that were chosen for many more, or many fewer, rows than there
-    are. It uses only statements with a completely known text: for unknown values the server expects
-    other rows.
+    """Find plans of several tables for which the server expects many more, or many fewer, rows than
+    the query returns. This rule uses only statements without parameters, because the expected rows
+    depend on the values.
     """
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
@@ -175,8 +175,8 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
 
 
 def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
-    """Return whether a scan reads many rows for few, and an execution took long enough for this
-    scan.
+    """Return whether a scan reads many rows to keep a few, and the executions took long enough for
+    such a scan.
     """
     read = scan.table_rows or 0.0
     if not scan.filter or read < MANY_ROWS or read < TIMES_RETURNED * scan.rows:
@@ -184,7 +184,7 @@ def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
     executions = group.totals.statement_executions
     least_ns = MIN_ROW_NS * read * scan.loops
     is_likely = bool(executions) and _served_ns(program, group) >= least_ns * executions
-    # It returns all rows that it reads, whatever the planner expects.
+    # The query returns most rows that it reads, whatever the planner expects.
     returns_all = group.reads and (group.totals.rows_each or 0) * TIMES_RETURNED > read
     return is_likely and not returns_all
 

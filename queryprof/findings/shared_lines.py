@@ -1,6 +1,4 @@
-"""Lines in which a library executes several statements: find the one that the program calls
-it for.
-"""
+"""Find the main statement of a line in which a library executes several statements."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ begin and end transactions have none.
 """
 
 MAX_OTHERS_PER_OWN = 1.1
-"""The most other statements in a library's calls for each statement that it executes for itself.
-Some calls are timed separately.
+"""The most other statements in a library's calls for each statement that the library executes for
+itself. The limit is above 1, because some calls are timed separately.
 """
 
 
@@ -37,9 +35,9 @@ class SharedLines(Recorded):
 
     @cached_property
     def _callers(self) -> Mapping[object, Group]:
-        """The statement for which the program calls a library, by place. It is the statement that
-        runs most often. Among equally frequent ones it is a write, unless autoflush makes it before
-        a query.
+        """The main statement of each line that calls a library, by place. This is the statement
+        that runs most often. Among equally frequent statements it is a write, unless the write is
+        an autoflush before a query.
         """
         found: dict[object, Group] = {}
         for group in self.all_groups:
@@ -66,7 +64,9 @@ class SharedLines(Recorded):
         return IMPORTANCE.get(group.verb, 0)
 
     def is_flushed(self, group: Group) -> bool:
-        """Return whether an ORM writes it before a query, so that the query finds it."""
+        """Return whether an ORM executes this write before a query, so that the query finds the new
+        rows.
+        """
         return (group.statement, group.site.frame) in self._flushed
 
     @cached_property
@@ -80,9 +80,7 @@ class SharedLines(Recorded):
         }
 
     def flushed_before(self, group: Group) -> bool:
-        """Return whether an ORM writes something before each execution of a query that does not
-        look for it.
-        """
+        """Return whether an ORM writes to tables before a query that does not read these tables."""
         place = place_of(group.site.frame)
         written = {
             one.clauses.changed
@@ -93,8 +91,8 @@ class SharedLines(Recorded):
         return bool(written) and not written & read
 
     def is_inside(self, group: Group) -> bool:
-        """Return whether a library executes it in a call that the program makes for another
-        statement.
+        """Return whether a library executes the group's statement in a call that the program makes
+        for another statement.
         """
         if not self._shares_line(group):
             return False
@@ -125,8 +123,9 @@ class SharedLines(Recorded):
 
     @cached_property
     def _beside_own(self) -> set[object]:
-        """The places where all other statements of the libraries' calls are the library's own.
-        Django makes its list of queries with a query for each.
+        """The places where a library's calls execute one statement of the program, and otherwise
+        only the library's own statements. Django executes such a statement for each query that it
+        lists.
         """
         own: dict[object, int] = defaultdict(int)
         others: dict[object, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""The parts of a statement's time that a fix saves, if none of SQLite's counters shows them.
+"""The shares of a statement's time that fixes save, where SQLite's counters do not show them.
 
 They were measured with SQLite 3.40 by benchmarks/gains.py and the programs named below. Run `make
 bench-gains` to measure them again.
@@ -30,9 +30,9 @@ PREPARED = 0.7
 """
 
 COMPILED = 0.48
-"""Saved of the line's time if SQLAlchemy also parses and compiles a text once instead of each time:
-0.40 for a short text(), 0.48 for a long one, 0.56 for exec_driver_sql(), 0.59 for a join of three
-tables.
+"""The share of the line's time saved if SQLAlchemy also parses and compiles a text once instead of
+each time: 0.40 for a short text(), 0.48 for a long one, 0.56 for exec_driver_sql(), 0.59 for a join
+of three tables.
 """
 
 LOCKED = 0.75
@@ -64,8 +64,8 @@ and -0.38 (sqlite3_part).
 """
 
 FETCHED_ROWS = 10
-"""Fetching a row in Python takes as long as reading this many skipped rows. If the same parts are
-fetched, an index saves 0.86, 0.49, 0.23, 0.01 and -0.16.
+"""Fetching a row in Python takes as long as reading this many skipped rows. If the same parts of
+40,000 rows (see LOOKUP_ROWS) are fetched, an index saves 0.86, 0.49, 0.23, 0.01 and -0.16.
 """
 
 
@@ -86,10 +86,11 @@ saves 0.55 to 0.95 of that time.
 def saved_of_scan(
     read: float, taken: float, more: float = FETCHED_ROWS, lookup: float = LOOKUP_ROWS
 ) -> float:
-    """Return the part of a scan's calls that an index saves, from the rows read and taken in each
-    call.
+    """Return the share of a scanning statement's time that an index saves.
 
     Args:
+        read: the rows that each execution reads.
+        taken: the rows that each execution uses.
         more: the extra time of a used row, in units of the time of a skipped row.
         lookup: the time to find a row by the index, in the same units.
     """
@@ -99,8 +100,8 @@ def saved_of_scan(
 
 
 def saved_of_groups(read: float) -> float:
-    """Return the part that a covering index saves for a query that groups this many rows, or finds
-    the distinct ones.
+    """Return the share of the time that a covering index saves for a query that groups `read` rows,
+    or finds distinct values in them.
     """
     return GROUPED * read / (read + GROUPED_ROWS)
 

@@ -1,5 +1,5 @@
-"""Threads that run at the same time. Their times for one statement include waiting for each other,
-and a background thread's time is part of the run only while the main thread waits.
+"""Gains of statements in several threads. The threads' times include waits for each other. A
+background thread delays the run only while the main thread waits.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ MAX_THREADS = 60
 
 
 def share_without_waits(group: Group) -> float:
-    """Return the part of its time that a statement would take if each execution took the median.
-    Among parallel threads, few executions wait for each other, but these wait long. For one thread,
-    the part is 1.
+    """Return the share of a statement's time that remains if each execution takes the median time.
+    Among parallel threads, few executions wait for each other, but these few wait long. For one
+    thread, the share is 1.
     """
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
@@ -44,9 +44,9 @@ WORKS = 0.2
 
 
 def longest_gain_ns(group: Group, profile: Profile) -> float:
-    """Return the most that the run can become shorter without the executions of a background
-    thread, if the main thread works meanwhile: its own work remains. It is infinite for other
-    threads and for calls that are handed to a thread.
+    """Return the most time that the run can save without the group's executions in a background
+    thread. If the main thread works at the same time, the main thread's own work remains. The
+    result is infinite for other threads and for calls that are handed to a thread.
     """
     frames = {frame for one in profile.handoffs for frame in one.path[:1]}
     handed = any(frame in frames for one in group.members for frame in one.path)

@@ -53,7 +53,8 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
         library = program.library(group.statement)
         runs = group.totals.statement_executions
         if library in ONE_INSERT:
-            # The untimed part takes longer than the driver (benchmarks/gains.py).
+            # If the line was not timed: the library takes longer than the driver
+            # (benchmarks/gains.py).
             is_timed = group.line_ns is not None
             saved_ns = group.cost_ns - group.steady_ns if is_timed else group.steady_ns
             yield program.finding(
@@ -94,7 +95,7 @@ COMPUTED = {
         " SQLite."
     ),
 }
-"""By library: what saves little if SQL cannot compute the new values."""
+"""By library: a doubt, because the fix saves little if SQL cannot compute the new values."""
 
 
 def single_changes(program: Program) -> Iterator[Finding | None]:
@@ -103,7 +104,7 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
         if has_own_commits(program, group):
             continue  # the loop is around transactions, and their commits take the time
         if is_slow_on_server(program, group):
-            continue  # one statement for all rows takes as long
+            continue  # one statement for all rows would take as long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         library = program.library(group.statement)
         plain_delete = group.verb == "DELETE" and library not in ONE_CHANGE
@@ -177,11 +178,11 @@ def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
     for group in program.groups:
         runs = group.totals.statement_executions
         if group.verb not in verbs or runs < FEW or group.rows > MAX_ROWS * runs:
-            continue  # or it writes many at once
+            continue  # few executions, or many rows each
         in_loop = (group.statement, group.site.frame) in repeated or (
             program.loop_of(group) and group.executions_outside >= FEW
         )
         if in_loop and not program.is_inside(
             group
-        ):  # otherwise another statement of the same call is reported
+        ):  # otherwise the call's main statement is reported
             yield group

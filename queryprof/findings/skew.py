@@ -9,12 +9,12 @@ from queryprof.findings.groups import TRIMMED, Group
 from queryprof.model import Exemplar, Profile
 
 SKEWED = 10
-"""An execution with this many times the rows of the others is not slow by chance."""
+"""An execution that returns this many times the rows of the others is not slow by chance."""
 
 
 def note_skew(groups: Iterable[Group], profile: Profile, sites: Sites) -> None:
-    """Note how much longer a line takes for a statement's longest execution, if its rows explain
-    that.
+    """Note how much longer a line takes for a statement's longest execution, if the rows of that
+    execution explain the difference.
 
     The timed passes of a line do not include the longest pass, because it may have been
     interrupted. If one execution returns most of the rows, the longest pass is needed.

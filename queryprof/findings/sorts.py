@@ -36,7 +36,7 @@ FEW_MATCH = (
 
 
 RANDOM = frozenset({"random", "rand"})
-"""Functions of SQLite, PostgreSQL and MySQL."""
+"""Functions that return a random number in SQLite, PostgreSQL and MySQL."""
 
 RANDOM_KEYS = (
     "{sort} makes the database read and sort every row. Read the ids once, draw some of them in"
@@ -140,7 +140,9 @@ def _sorted_for(group: Group) -> str:
 
 
 def _sorts_for_few(group: Group) -> bool:
-    """Return whether it sorts many more rows by ORDER BY alone than the program takes."""
+    """Return whether the query sorts for ORDER BY alone, and sorts many more rows than the program
+    fetches.
+    """
     totals = group.totals
     scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
     is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)

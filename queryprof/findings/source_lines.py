@@ -10,17 +10,17 @@ from queryprof.model import Frame
 TaskFinder = Callable[[Frame], bool | None]
 """Returns whether a frame's line creates tasks, which run concurrently; None if unknown."""
 
-NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
+NO_TASKS: TaskFinder = lambda _: None  # noqa: E731 no source is known
 
 
 class Lines(Protocol):
-    """Facts about lines in the program's source, as far as it is there."""
+    """Facts about lines in the program's source, as far as the source is known."""
 
     def follows_rows(self, frame: Frame) -> bool:
-        """Return whether a query in a loop needs the row of the one before."""
+        """Return whether a query in a loop needs a row of the query before it."""
 
     def sleeps(self, frame: Frame) -> bool:
-        """Return whether each pass of the loop in a line sleeps."""
+        """Return whether each pass of the loop in this line sleeps."""
 
     def adds_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
@@ -30,7 +30,7 @@ class Lines(Protocol):
 
 
 class NoLines:
-    """No source is known."""
+    """The facts if no source is known."""
 
     def follows_rows(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
@@ -48,6 +48,6 @@ class NoLines:
 NO_LINES = NoLines()
 
 LoopFinder = Callable[[Frame, str], Frame | None]
-"""Returns the line of the loop around a frame's line, as a frame of the same function. It is None
+"""Returns the line of the loop around a frame's line, as a frame of the same function. Returns None
 if there is no loop or no source, and ENDLESS for the loop of a worker or server.
 """

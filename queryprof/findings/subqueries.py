@@ -19,7 +19,8 @@ one row takes about 20 steps, a running total over 2,000 rows 4,000 steps per ro
 """
 
 STEPS_OF_ROWS = 3 * SCAN_STEPS
-"""The same limit if no index helps the outer scan, which then takes at most a third of the steps.
+"""The same limit if no index helps the outer scan. At this limit, the outer scan takes at most a
+third of the steps.
 """
 
 NOT_CORRELATED = (
@@ -57,7 +58,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
 
 def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
     """Find subqueries that search many rows by an index for each row, such as a running total. The
-    plan looks good, but its steps do not.
+    plan looks good, but the number of steps is high.
     """
     for group in program.groups:
         totals = group.totals

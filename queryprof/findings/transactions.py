@@ -27,7 +27,7 @@ FEW, FEWEST = 20, 5
 """Fewest transactions to report. The second limit applies if they take HEAVY_SHARE of the time."""
 
 A_SPAN = 2
-"""Up to this number of writes per span, they are not in a loop."""
+"""With at most this many writes per span, the writes are not in a loop."""
 
 FEW_IN_ONE = 5
 """Up to this number of executions per transaction, the loop is around the transaction."""
@@ -66,8 +66,8 @@ class _Commits:
 
     Attributes:
         number: commits that one transaction would save.
-        words: how many commits there are.
-        doubt: why they may be needed.
+        words: the number of commits, as a part of a sentence.
+        doubt: why the program may need the commits.
     """
 
     cost_ns: float
@@ -193,8 +193,9 @@ def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
 def commits_of(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """Return the commits of a statement's transactions. They are in the same pass of a loop. If no
-    loop is known, they are in its function or the caller, and about as many as its writes.
+    """Return the commits of a statement's transactions. A commit belongs to a statement if both run
+    in the same pass of a loop. If no loop is known, both must be in the same function or its
+    caller, with about as many commits as writes.
 
     Args:
         by_function: writes and commits, by the functions on their paths.
@@ -211,7 +212,7 @@ def commits_of(
 
 
 def _nonempty_commits(commits: list[Group]) -> list[Group]:
-    """Return the commits that have something to commit. An empty one does no file work."""
+    """Return the commits that have something to commit. An empty commit does no file work."""
     return [
         one for one in commits if one.files.calls >= MIN_COMMITS_PER_WRITE * one.totals.executions
     ] or commits
@@ -234,8 +235,8 @@ def _functions(program: Program, group: Group) -> set[Function]:
 def sharing(
     program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """Return the writes and commits on the paths of some groups; for each group in the first
-    function that has any.
+    """Return the writes and commits whose call paths share a function with some groups, at most
+    MAX_NEAR for each function.
     """
     functions = {function for group in groups for function in _functions(program, group)}
     return list(
@@ -269,7 +270,7 @@ def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | No
 
 
 def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
-    """Return whether a loop is another one or inside it."""
+    """Return whether the inner loop is the outer loop, or runs inside it."""
     seen: set[Frame] = set()
     while inner and inner not in seen:
         if inner == outer:
@@ -285,7 +286,7 @@ def _writes_with(
     """Return the number of writes in the transactions of some commits."""
     return sum(
         one.calls_of.get("executemany", 0)
-        or _writes_of(one)  # its rows are one of the program's writes
+        or _writes_of(one)  # an executemany() call is one write
         for one in sharing(program, commits, by_function)
         if one.writes
         and any(_share_loop_pass(program, one, commit) is not False for commit in commits)
@@ -309,7 +310,7 @@ def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
 
 def statements_alone(program: Program) -> Iterator[Finding | None]:
     """Find statements of one function that each run in their own transaction, but are too few to be
-    found individually. They create tables, or write to several.
+    found individually. Such statements create tables, or write to several tables.
     """
     for groups in program.by_function.values():
         alone = [
@@ -348,8 +349,8 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
 def _claim_doubt(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> str:
-    """Return the doubt about the commits of a loop that claims jobs: one of its writes changes the
-    first of some rows and returns it. "" for other loops.
+    """Return the doubt about the commits of a loop that claims jobs: one of the loop's writes
+    changes the first of some rows and returns that row. Return "" for other loops.
     """
     near = (one for one in sharing(program, [group], by_function) if one.writes)
     words = ({token.keyword for token in tokens_of(one.statement)} for one in near)
@@ -383,15 +384,15 @@ def _spans_of(program: Program, group: Group) -> int:
 
 
 def _writes_of(group: Group) -> int:
-    """Return its successful executions. For executemany, each row is an execution of SQLite's."""
+    """Return the successful executions. For executemany(), SQLite executes each row."""
     if group.calls_of.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)
 
 
 def _is_commit(group: Group) -> bool:
-    """Return whether it commits. A RELEASE outside a transaction also does; then it syncs or writes
-    files.
+    """Return whether the group's statement commits. A RELEASE outside a transaction also commits:
+    it then syncs or writes files.
     """
     if group.verb == "RELEASE":
         return group.files.calls >= MIN_COMMITS_PER_WRITE * group.totals.executions

@@ -23,7 +23,7 @@ takes long in few steps.
 
 
 def trigger_work(program: Program) -> Iterator[Finding | None]:
-    """Find slow writes that fire triggers which write to tables. Time for files is not counted."""
+    """Find slow writes that fire triggers. Time for files is not counted."""
     for group in program.groups:
         rows = max(group.rows, group.totals.executions)
         worked_ns = group.steady_ns - group.files.sync_ns - group.files.write_ns

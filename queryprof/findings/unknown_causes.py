@@ -1,4 +1,4 @@
-"""Sentences about statements whose causes cannot be found: plans or counters are unknown."""
+"""Sentences about missing plans and counters, without which causes of slowness stay hidden."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from queryprof.findings.program import Program
 
 
 def virtual_scan(program: Program) -> Iterator[Finding | None]:
-    """Find scans of full-text tables (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
+    """Find scans of full-text tables: INDEX 0 is a scan (https://www.sqlite.org/fts5.html)."""
     for group in program.groups:
         totals = group.totals
         scans = [

@@ -15,23 +15,25 @@ BUSY = "busy time"
 RAN = "busy time of the run"
 
 MOSTLY_WAITING = 0.5
-"""A program that is busy for a smaller share of its run waits for something: a scheduler, a client.
+"""A program that is busy for a smaller share of its run mostly waits, for example for a scheduler
+or a client.
 """
 
 MIN_VOLUNTARY_RATIO = 2
 """A process waits by itself if it yields the CPU this many times as often as it is preempted."""
 
 OF_SYNC, OF_HANDOFF = 5, 3
-"""The most times that a thread yields the CPU to sync a file, and threads to hand a call over and
-back. They yielded 4.0 to 4.2 times in 1,800 and 2,001 syncs (ext4), and 2.4 to 2.7 times in 2,008
-and 4,800 handoffs.
+"""The most times that a thread yields the CPU to sync a file, and that threads yield it to hand a
+call over and back. Threads yielded 4.0 to 4.2 times per sync in 1,800 and 2,001 syncs (ext4), and
+2.4 to 2.7 times per handoff in 2,008 and 4,800 handoffs.
 """
 
 
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
-    """Return the time in ns that shares refer to, and its name. With spans, this is their time. For
-    a server without spans, and for a program that mostly waits, it is the busy time. Otherwise it
-    is the run. In a collapsed trace it is the total time of the processes that execute something.
+    """Return the time in ns that shares refer to, and its name. With spans, this is the time of the
+    spans. For a server without spans, and for a program that mostly waits, it is the busy time.
+    Otherwise it is the time of the run. In a collapsed trace it is the total time of the processes
+    that execute statements.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
@@ -65,14 +67,14 @@ def together_ns(profile: Profile, ids: AbstractSet[int]) -> int:
 
 
 def _is_server(profile: Profile) -> bool:
-    """Return whether the program serves requests that are not made by its own test."""
+    """Return whether the program serves requests that come from outside, not from its own test."""
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
     return any(is_request(stack) and not outside_of_request(stack) for stack in stacks)
 
 
 def _waits_itself(profile: Profile) -> bool:
-    """Return whether it yielded the CPU to wait for something, instead of being preempted on a busy
+    """Return whether the program yielded the CPU to wait, and was not merely preempted on a busy
     machine.
     """
     syncs = sum(one.syncs for one in profile.file_work)

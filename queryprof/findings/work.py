@@ -72,8 +72,8 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
 
 
 def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
-    """Return whether a statement with OFFSET chooses its rows by reading all, where an index would
-    help.
+    """Return whether a statement with OFFSET reads all rows to find its rows, although an index
+    would find them.
     """
     is_known = group.skips and group.clauses.chooses and served is not None
     return bool(is_known and served and served.code and served.searches and not served.still_scans)
@@ -168,7 +168,9 @@ def _scan_doubt(
 BY_RANGE = "The index is searched by a range: --prove measures how much it leaves to read."
 
 MANY_FETCHED = 0.05
-"""A share of a table's rows. The cost of looking up each row depends on its width and place."""
+"""An index may save little if a query returns at least this share of a table's rows. The cost of
+looking up each row depends on the row's width and place.
+"""
 
 FETCHED = (
     "It returns 5% or more of the table, and SQLite would look up each of these rows separately (an"
@@ -200,7 +202,7 @@ def _covering_index(group: Group, served: Served | None, left: Left) -> _Coverin
 
 
 def _and_loaded_before(program: Program, group: Group) -> str:
-    """Return what else to do if an ORM runs the statement for each object."""
+    """Return further advice if an ORM runs the statement for each object."""
     note = program.note_of(group)
     if not note or group.totals.executions <= ONCE:
         return ""
@@ -208,8 +210,8 @@ def _and_loaded_before(program: Program, group: Group) -> str:
 
 
 def _is_once(group: Group, served: Served | None) -> bool:
-    """Return whether it may be a report: not a foreign key's scan, nor a row of an
-    executemany().
+    """Return whether the statement may be a one-off report. A foreign key's scan is not a report,
+    and each row of an executemany() counts as an execution.
     """
     runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
     return runs <= ONCE and not (served and served.by_reference)
@@ -249,8 +251,8 @@ def unless_changed(program: Program, group: Group, fix: str) -> str:
 
 
 def _has_no_help(group: Group, served: Served | None) -> bool:
-    """Return whether neither an index is known that helps, nor a column for a function's result or
-    a value inside JSON.
+    """Return whether no fix is known: no index helps, and no column could store a function's result
+    or a value inside JSON.
     """
     if served is None or served.code or served.is_other:
         return False
@@ -276,8 +278,8 @@ def code_of(program: Program, group: Group) -> str:
 
 
 def stops_early(group: Group) -> bool:
-    """Return whether it sorts rows of a table to take the first ones, which an index could return
-    in order.
+    """Return whether the query sorts a table's rows to take the first ones. An index could return
+    these rows in order.
     """
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
