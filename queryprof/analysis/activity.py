@@ -1,4 +1,4 @@
-"""The current activity: what each statement and call site did between two looks."""
+"""The current activity: what each statement and call site did between two readings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BusyStatement:
         callers: the most expensive call path to the line.
         busy: time in the database divided by wall time. 1 means one thread all the time.
         executions_per_s: 0 while only rows of earlier executions are fetched.
-        mean_ns: per execution, with its fetches; None if none began.
+        mean_ns: the mean time of an execution, with its fetches; None if no execution began.
         vm_steps: per execution; None if unknown.
     """
 
@@ -76,7 +76,7 @@ SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
 
 
 def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now:
-    """Return what the processes did, sorted by the share of a core per statement, or by another key
+    """Return the activity of the processes. The statements are sorted by `busy`, or by another key
     of SORT_KEYS, largest first.
     """
     known = list(processes)

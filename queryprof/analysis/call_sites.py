@@ -25,7 +25,7 @@ HELPER_CALLERS = 2
 """The fewest calling functions that a helper has."""
 
 OWN_SHARE = 0.5
-"""More than this share of a helper's statements comes from a single caller."""
+"""More than this share of a helper's statements have a single calling function each."""
 
 LINE_SHARE = 0.5
 """At least this share of a helper's statements runs from one line."""

@@ -1,4 +1,4 @@
-"""Explain why a single span took long, by other records of its thread at that time."""
+"""Explain why a single span took long, from other events of the span's thread at that time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from queryprof.analysis.lock_holders import Holders, hosts_of, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 MIN_SHARE = 0.1
-"""A share of the span's time. A reason with a smaller share explains little."""
+"""A reason with a smaller share of the span's time explains little."""
 
 OTHERS = 0.8
-"""A share of the time in which a span's thread did nothing known. If the other threads computed for
-longer than this, the span may have waited for them.
+"""The share of the time in which a span's thread did nothing known. If the other threads computed
+for at least this share of it, the span may have waited for them.
 """
 
 
@@ -22,9 +22,10 @@ class Delay:
     """One reason for a delay.
 
     Attributes:
-        kind: "stall" if the event loop of its thread was blocked; "lock" if a call of its thread
-            waited for a lock; "queue" if its functions waited for a free thread; "cpu" if its
-            thread computed; "others" if its thread did nothing known while other threads computed.
+        kind: "stall" if the event loop of the span's thread was blocked; "lock" if a call of that
+            thread waited for a lock; "queue" if the span's functions waited for a free thread;
+            "cpu" if the span's thread computed; "others" if it did nothing known while other
+            threads computed.
         ns: the part of the span's time; for "others" an upper bound.
         frame: the frame that blocked the loop, or that took the awaited lock; None if unknown.
         count: the number of stalls or waits.
@@ -46,7 +47,7 @@ class Delays:
         self._usage = profile.thread_usage
 
     def causes_of(self, span: SlowSpan) -> tuple[Delay, ...]:
-        """Return what explains a notable part of a span, largest first."""
+        """Return the reasons that explain a notable part of a span, largest first."""
         found: dict[tuple[str, Frame | None], list[int]] = {}
         for kind, ns, frame in (*self._stalls_in(span), *self._locks(span)):
             found.setdefault((kind, frame), []).append(ns)

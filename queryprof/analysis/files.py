@@ -38,7 +38,9 @@ class Files:
 
 
 def files_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], Files]:
-    """Return the file work of each statement at each call site, without those that have none."""
+    """Return the file work of each statement at each call site. Statements without file work are
+    missing.
+    """
     found: dict[tuple[str, Place], Files] = {}
     for work in profile.file_work:
         sums = found.setdefault((work.statement, sites.place(work.path)), Files())

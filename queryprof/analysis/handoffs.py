@@ -18,8 +18,9 @@ QUEUE_SIGN_SHARE = 0.01
 
 
 ONE_BY_ONE_NS = 100_000
-"""Half of the waits for an idle thread, or an idle loop, are shorter: 9 to 15 us on a quiet machine
-(benchmarks/loops.py). If waits are longer, they overlap, or the loop and the threads are busy.
+"""The median wait for an idle thread, or an idle loop, is shorter: 9 to 15 us on a quiet machine
+(benchmarks/loops.py). If the median is longer, the waits overlap, or the loop and the threads are
+busy.
 """
 
 
@@ -41,8 +42,8 @@ class HandoffSummary:
 
     Attributes:
         program_ns: how long the program ran.
-        queues: True if the work waits for a thread longer than it runs there, and longer than it
-            then waits for its busy loop. There are too few threads, or many tasks share one
+        queues: True if the work waits longer for a thread than it runs, and longer than its result
+            then waits for the busy loop. If so, there are too few threads, or many tasks share one
             connection.
     """
 
@@ -68,8 +69,8 @@ class HandoffSummary:
 
 
 def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
-    """Return the waits by line. For short waits this is the median, since a busy machine makes some
-    of them long.
+    """Return the waits by line. Short waits count with their median, because a busy machine makes
+    some of these waits long.
     """
     found: dict[Frame, Waits] = {}
     for one in handoffs:

@@ -23,8 +23,8 @@ def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> i
     """Return the duration in ns that a share (0 to 1) of the executions did not exceed, by the
     nearest rank.
 
-    None when the histogram is empty. No more than `longest_ns`, the longest duration measured; that
-    of the last execution by duration is it.
+    Returns None if the histogram is empty. The result is at most `longest_ns`, the longest measured
+    duration. For the last rank, the result is `longest_ns`.
     """
     (found,) = percentiles(histogram, (share,), longest_ns)
     return found
@@ -33,7 +33,7 @@ def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> i
 def percentiles(
     histogram: Mapping[int, int], shares: Sequence[float], longest_ns: int
 ) -> list[int | None]:
-    """Return the percentiles of rising shares."""
+    """Return the percentiles for several shares. The shares must be in ascending order."""
     total = sum(histogram.values())
     if total <= 0:
         return [None] * len(shares)

@@ -10,7 +10,7 @@ LAZY = "lazy load of "
 """The start of an ORM's note, before the class and the attribute."""
 
 MANY, COLUMN = "all ", "column "
-"""What follows LAZY for a relation to many objects, and for a column."""
+"""The word after LAZY for a relation to many objects, and for a column."""
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
 """Path parts that precede the package in the file name of a library's frame."""
@@ -75,7 +75,7 @@ LOADERS = (
 """Classes of ORMs whose methods load the target of an attribute."""
 
 LOADS_MANY = "QuerySet._fetch_all"
-"""Django's function that loads related objects with an ordinary query for such objects."""
+"""Django's function for ordinary queries, which also loads relations to many objects."""
 
 
 def loads_lazily(stack: Iterable[Frame], note: str) -> bool:

@@ -15,16 +15,16 @@ its main.c).
 """
 
 LOOKED_BEHIND = 4
-"""The most holders of a wait, and waits of a holder, that are followed, longest first. A trace may
-have any number of them.
+"""The most holders of a wait, and the most waits of a holder, to follow, longest first. A trace may
+have any number of both.
 """
 
 
 def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
-    """Return the sums of holds, each hold counted once, in the row of its end.
+    """Return the sums of holds. Each hold counts once, in the row of its end.
 
-    While a hold is long, the recorder counts it without knowing its end. The rest of its time is in
-    the row of its end, without a count. This function joins both.
+    The recorder counts a long hold before the hold ends, in a row without an end. The rest of the
+    hold's time is in the row of its end, without a count. This function joins the two rows.
     """
     rests = [hold for hold in holds if not hold.count]
     whole = {_key(hold) + _end(hold): hold for hold in holds if hold.count}
@@ -76,7 +76,7 @@ def own_code(hold: LockHold) -> float | None:
 
 
 def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
-    """Return each hold and wait once. The recorder also keeps an event of a long hold while the
+    """Return each hold and wait once. The recorder also writes an event of a long hold while the
     hold lasts.
     """
     found: list[LockEvent] = []
@@ -120,7 +120,7 @@ class _Sorted:
     def __init__(self, events: list[LockEvent]) -> None:
         self._events = sorted(events, key=lambda one: one.start_unix_ns)
         self._starts = [one.start_unix_ns for one in self._events]
-        longest = 0  # the longest so far: readers hold locks at the same time
+        longest = 0  # the latest end so far: readers hold locks at the same time
         self._ends = [
             longest := max(longest, one.start_unix_ns + one.duration_ns) for one in self._events
         ]
@@ -141,8 +141,8 @@ class Holders:
     wait for the writer, or for whoever blocks the writer.
 
     Args:
-        events: of any processes, on the same clock.
-        hosts: by process number. The same path is a different file on another host.
+        events: lock events of any processes, on the same clock.
+        hosts: the hosts by process number. The same path is a different file on another host.
     """
 
     def __init__(
@@ -156,8 +156,8 @@ class Holders:
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def blockers_of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Return who blocked a call, each with the time in ns, longest first: the holder of the
-        lock, or whoever blocked that holder.
+        """Return the holds that blocked a call, each with its time in ns, longest first. While the
+        holder of the lock waited itself, the hold that blocked the holder counts instead.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
         for hold, ns in self._parts_of_wait(wait):
@@ -165,8 +165,8 @@ class Holders:
         return sorted(found.values(), key=lambda item: -item[1])
 
     def _parts_of_wait(self, wait: LockEvent) -> Iterator[tuple[LockEvent, int]]:
-        """Yield the parts of a wait. While the holder itself waits, whoever blocks it is
-        the cause.
+        """Yield the parts of a wait, each with the hold that caused it. While a holder itself
+        waits, the hold that blocks the holder is the cause.
         """
         for place, (hold, ns) in enumerate(self.direct(wait)):
             left_ns = ns
@@ -185,8 +185,8 @@ class Holders:
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
     def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Return who held the refused lock, each with the time in ns, longest first. Until the
-        waiter's next attempt, the time counts for the last holder.
+        """Return the holds of the refused lock, each with its time in ns, longest first. The time
+        until the waiter's next attempt counts for the last hold.
         """
         own = _connection(wait)
         writers = self._events_during(wait, self._file(wait), "write")
@@ -215,8 +215,8 @@ class Holders:
 
 
 def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
-    """Return how much of a wait overlaps none of these holds and is not explained by SQLite's
-    sleeps: the time at the wait's start, and later any gap longer than a sleep.
+    """Return how much of a wait neither these holds nor SQLite's sleeps explain: the time before
+    the first hold, and later any gap that is longer than a sleep.
     """
     unseen_ns, at_ns = 0, wait.start_unix_ns
     for hold in sorted(holds, key=lambda one: one.start_unix_ns):

@@ -39,7 +39,9 @@ MANY_ROWS = 1000
 """The number of rows from which a sort, or a subquery per row, is expensive."""
 
 SORT_STEPS = 8
-"""The fewest VM steps of a sorter for each of its rows. With LIMIT, few of them are returned."""
+"""The fewest VM steps of a sorter for each of its rows. With LIMIT, the query returns few of these
+rows.
+"""
 
 ROW_STEPS = 30
 """The most VM steps for reading, sorting and returning a row in a good plan."""
@@ -126,8 +128,8 @@ def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
 
 
 def _only_distinct(plans: tuple[Steps, ...]) -> bool:
-    """Return whether only DISTINCT needs temporary storage, as in count(DISTINCT). It keeps one row
-    per value, without an order.
+    """Return whether only DISTINCT needs temporary storage, as in count(DISTINCT). DISTINCT keeps
+    one row per value, without an order.
     """
     return all(
         what.rstrip(")").endswith("DISTINCT") for plan in plans for what in signs_of(plan).temporary
@@ -145,8 +147,8 @@ def marked_step(plan: Steps, kind: str) -> int | None:
 
 
 def _reads_all(plan: Steps, number: int) -> bool:
-    """Return whether a subquery scans a table or builds an index. With an existing index it is as
-    fast as a join.
+    """Return whether a subquery scans a table or builds an index. With an existing index, a
+    subquery is as fast as a join.
     """
     depth = _depth(plan[number])
     inside = itertools.takewhile(lambda step: _depth(step) > depth, plan[number + 1 :])

@@ -1,4 +1,4 @@
-"""Query plans: normalize them, find bad signs in them, and decide which of two is worse.
+"""Query plans: normalize them, find bad signs in them, and decide which of two plans is worse.
 
 A plan is the output of EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html). SQLite may change its
 words with any version. The normal form of a plan is the same from SQLite 3.24, which introduced the
@@ -126,7 +126,7 @@ def is_worse(before: Steps, after: Steps) -> bool:
     """Return whether a plan adds a full scan, a sort, or building an index.
 
     A scan along an index is better than a table scan and worse than a search. Plans with the same
-    signs can still differ in cost; SQLite's steps show that.
+    signs can still differ in cost. SQLite's VM steps show the difference.
     """
     old, new = signs_of(before), signs_of(after)
     return (

@@ -33,8 +33,8 @@ class SpanSummary:
 
     Attributes:
         database_share: of their wall time; can exceed 1 with threads.
-        cpu_ns: the mean over the spans with a known CPU time; None if not found.
-        queries: a summary of numbers of queries, where other summaries hold ns.
+        cpu_ns: the mean over the spans with a known CPU time; None if no span has one.
+        queries: the numbers of queries per span, in the fields that otherwise hold ns.
     """
 
     span: Span
@@ -70,6 +70,6 @@ def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanSumm
 
 
 def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
-    """Return queries in loops, by number of executions, most first."""
+    """Return the repeated queries of all spans, most executions first."""
     found = [repeat for span in spans for repeat in span.repeats]
     return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))

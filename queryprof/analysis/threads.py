@@ -11,9 +11,9 @@ from queryprof.model import Profile, Thread, ThreadUsage
 def process_names(profile: Profile) -> Callable[[Thread], str]:
     """Return a function that names a thread's process.
 
-    The name is "process 12", or "" if there is one process or the thread belongs to all. It
-    includes the host if several hosts have this id (containers), and a number if that is the same
-    as well.
+    The name is "process 12". It is "" if there is one process, or if the thread belongs to all
+    processes. If several processes have the same id, as in containers, the name includes the host.
+    If the host is also the same, it includes a number.
     """
     if profile.process_count == 1:
         return lambda _: ""
@@ -48,8 +48,8 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
 def cpu_time_by_thread(
     usage: Mapping[str, ThreadUsage], parts: int
 ) -> tuple[float, Mapping[str, list[float]]]:
-    """Return the length of a part of the run in ns, and by name the CPU time in ns in each of at
-    most `parts` equal parts.
+    """Divide the run into at most `parts` equal parts. Return the length of a part in ns, and by
+    thread name the CPU time in ns in each part.
     """
     starts = [i.start_unix_ns for used in usage.values() for i in used.timeline]
     if not starts:

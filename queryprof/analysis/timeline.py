@@ -31,7 +31,7 @@ class Timeline:
     """The run in intervals of one width, without gaps. The last interval may be shorter.
 
     Attributes:
-        width_ns: of an interval; 0 if not found.
+        width_ns: the width of an interval; 0 if there are no intervals.
     """
 
     width_ns: int

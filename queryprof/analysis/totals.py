@@ -13,7 +13,7 @@ from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS, UNCOUNT
 Key = TypeVar("Key", bound=Hashable)
 
 NOTABLE_SHARE = 0.95
-"""If less than this share of the time in calls is their own, the rest is shown as well."""
+"""If calls spend a smaller share of their time in themselves, the calls inside them are notable."""
 
 
 class Totals(NamedTuple):
@@ -62,7 +62,9 @@ class Totals(NamedTuple):
 
     @property
     def has_calls_inside(self) -> bool:
-        """Whether calls inside its calls take a notable part of its time."""
+        """Whether profiled calls inside the group's calls take a notable part of the group's
+        time.
+        """
         return self.self_ns < NOTABLE_SHARE * self.total_ns
 
     @property

@@ -38,7 +38,7 @@ class Node:
 
 def call_tree(aggregates: Iterable[Aggregate]) -> Node:
     """Return the tree of all call paths, outermost functions first. A path has only its recorded
-    frames (six by default), so the tree begins at these.
+    frames (six by default), so the tree begins at the outermost recorded frames.
     """
     root = Node("", None)
     for aggregate in aggregates:
