@@ -286,7 +286,7 @@ def _writes_with(
     """Return the number of writes in the transactions of some commits."""
     return sum(
         one.calls_of.get("executemany", 0)
-        or _writes_of(one)  # an executemany() call is one write
+        or _writes_of(one)  # each executemany() call is one write here
         for one in sharing(program, commits, by_function)
         if one.writes
         and any(_share_loop_pass(program, one, commit) is not False for commit in commits)

@@ -1,4 +1,4 @@
-"""Decide which of two plans of a statement is better."""
+"""Decide whether one plan of a statement is better than another."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def is_better(before: Steps, after: Steps) -> bool:
 
 
 def searches_more(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or scans less. max() reads only the end of an
-    index.
+    """Return whether a plan searches by more terms or scans less. A max() that reads only the end
+    of an index does not scan.
     """
     return compared_in(after) > compared_in(before) or scans_in(after) < scans_in(before)
 

@@ -1,4 +1,4 @@
-"""The SQL of a trial's questions about an empty copy of a schema."""
+"""SQL with which a trial reads tables, columns and indexes of an empty copy of a schema."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Dummies for the program's own functions and collations, which a copy of its database lacks. They
-are only for planning.
+"""Dummies for the program's own functions and collations, which a copy of its database lacks. The
+dummies are only for planning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answe
     result.
 
     Raises:
-        StatementError: SQLite refuses it for another reason.
+        StatementError: SQLite refuses the statement for another reason.
     """
     for _ in range(MAX_UNKNOWN):
         try:

@@ -1,5 +1,5 @@
-"""Expressions in a statement's text that an index may contain. The planner decides whether it can,
-and whether that helps.
+"""Expressions in a statement's text that an index may contain. The planner decides whether an index
+can contain them, and whether the index helps.
 """
 
 from __future__ import annotations

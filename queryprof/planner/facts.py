@@ -41,10 +41,10 @@ class RowSteps:
     """VM steps of a statement that scans one table.
 
     Attributes:
-        left_out: its comparisons, in order.
+        left_out: the comparisons that skip rows, in order.
         inner: VM steps of a row that starts an inner loop; None if not found.
-        taken: VM steps of a row that no comparison skips. once: VM steps per execution apart from
-            rows.
+        taken: VM steps of a row that no comparison skips.
+        once: VM steps per execution, without the steps of its rows.
     """
 
     left_out: tuple[SkippingComparison, ...]
@@ -55,8 +55,8 @@ class RowSteps:
     def rows_left(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
-        """Return the fewest and the most of the read rows that an index on these columns leaves,
-        from the VM steps of an execution.
+        """Estimate how many of the read rows an index on these columns leaves, from the VM steps of
+        an execution. Return the fewest and the most rows.
 
         Args:
             returned: rows that no comparison skipped; None if unknown.
@@ -102,7 +102,7 @@ def partial_note(served: Served | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How the planner can serve a statement better.
+    """How indexes can help a statement, according to the planner.
 
     Attributes:
         plan: the plan on an empty copy of the schema.
@@ -110,25 +110,28 @@ class Served:
             the other attributes are unknown.
         code: SQL of tried indexes that improve the plan; "" if there are none.
         terms: the columns or expressions of these indexes, as SQL.
-        is_plain: True if these are columns without expressions or collations.
-        covers: True if the indexes hold all that the statement needs from its only table.
-        covering: SQL of an index that also does so, if `code` does not; "" if unknown or too wide.
+        is_plain: True if all terms are columns, without expressions or collations.
+        covers: True if the indexes hold all columns that the statement needs from its only table.
+        covering: SQL of an index that holds all needed columns, if `code` does not; "" if unknown
+            or too wide.
         widened: SQL of the index that the plan's innermost loop reads, with the columns now looked
             up in the table; "" if not found.
-        still_scans: True if the plan still scans a table inside another loop.
-        searches: True if it then searches by more terms or scans less. sorts_less: if it sorts
-            less.
-        finds_end: True if it reads only the end of an index, for max() or min().
-        by_range: True if it searches an index only by a range, which may be wide.
+        still_scans: True if the plan with these indexes still scans a table inside another loop.
+        searches: True if that plan searches by more terms or scans less.
+        sorts_less: True if that plan sorts less.
+        finds_end: True if that plan reads only the end of an index, for max() or min().
+        by_range: True if that plan searches an index only by a range, which may be wide.
         by_prefix: True if that range comes only from LIKE or GLOB patterns that begin with a
             letter.
         by_reference: True if the scan checks a foreign key for a changed or deleted row.
-        is_aggregate: True if it combines several rows into one.
-        filtering: an index that finds the rows of its WHERE, if `code` only sorts; else None.
-        row_steps: the steps of its scan in the program's SQLite; None unless there is exactly one
-            scan.
-        partial: a partial index that the planner would use if it had all rows, and its WHERE. The
-            statement does not contain the condition as written; it may or may not imply it.
+        is_aggregate: True if the statement combines several rows into one.
+        filtering: the same facts for an index that finds the rows of the WHERE, if `code` only
+            sorts; else None.
+        row_steps: the VM steps of the statement's scan in the program's SQLite; None unless there
+            is exactly one scan.
+        partial: the name of a partial index that the planner would use if it had all rows, its
+            condition, and whether the statement certainly implies the condition. The statement does
+            not contain the condition as written.
         other_version: the SQLite version of this planner if the program's own is not available;
             else "".
         differing: columns for which an index would help if they had another type.
@@ -171,7 +174,9 @@ class Planner(Protocol):
     """A planner that knows the schema of the program's databases."""
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """Return how to serve a statement with these plans (empty if unknown); None if unknown."""
+        """Return how indexes can help a statement; None if unknown. `plans` are the statement's
+        recorded plans, empty if unknown.
+        """
 
     def tables(self, statement: str) -> frozenset[str]:
         """Return the tables that a statement reads, as far as known."""

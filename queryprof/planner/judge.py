@@ -5,8 +5,8 @@ profiled program. That interpreter need not have queryprof, so the judge uses on
 library (and apsw, if that is the LIBRARY) and a few modules of queryprof with the same restriction.
 Requests and answers are pickles on its standard streams, from and to the process that started it.
 
-The statements may come from a stranger. Each is executed alone, under an authorizer that restricts
-it to the copy.
+The statements may come from a stranger. Each statement is executed alone, under an authorizer that
+restricts it to the copy.
 
 SQLite's online backup makes the copies. It takes a read lock, and is consistent while others write.
 A copy's file is removed as soon as it is open, so that nothing remains however this process ends.
@@ -62,7 +62,7 @@ Values = Any  # the parameters of a statement: a tuple or a dict
 
 
 class Executor:
-    """The answers to requests: each public method is one."""
+    """Answers requests: each public method is a request."""
 
     def __init__(self, library: str) -> None:
         self._library: Any = Apsw() if library == "apsw" else Sqlite3()
@@ -84,7 +84,7 @@ class Executor:
         """Copy a database (an SQLite URI, or the name of a copy), and return the copy's size in
         bytes.
 
-        The file has no name any more when the first page is written.
+        The file's name is removed before the first page is written.
         """
         is_copy = not address.startswith("file:")
         source = self._copies[address] if is_copy else self._library.open(address)
@@ -165,7 +165,7 @@ class Executor:
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def create(self, name: str, sql: str) -> None:
-        """Execute a statement that creates something without rows: not one with its own SELECT."""
+        """Execute a CREATE statement. Refuse a SELECT in it, so that it creates no rows."""
         if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
             self.do(name, sql)
             return
@@ -313,8 +313,8 @@ class Executor:
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
-        """Return the least time of an insert into a table, by copy. It removes rows of the table
-        and inserts them again. The result is empty if the table is. All names are SQL; `key`
+        """Return the shortest time (ns) of an insert into a table, by copy. Deletes rows of the
+        table and inserts them again. Returns {} if the table has no rows. All names are SQL; `key`
         identifies rows, `columns` are inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)

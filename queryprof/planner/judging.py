@@ -77,8 +77,8 @@ class Judge:
     """Copies of a database, and a process that executes statements on them.
 
     When the time limit is reached, running statements are interrupted. If SQLite does not react
-    within one of its steps, the process is ended. The next `deadline` starts a new one, which has
-    only the copy of the database.
+    within one of its steps, the process is ended. The next `deadline` starts a new process, which
+    has only the copy of the database.
     """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
@@ -208,7 +208,7 @@ class Judge:
         self._ask("detach", name, schema)
 
     def rename(self, name: str, other: str) -> None:
-        """Replace the copy of the other name."""
+        """Rename a copy, which replaces the copy with the other name."""
         self._ask("rename", name, other)
         if self._taken and self._taken[1] == name:
             self._taken = (self._taken[0], other)
@@ -305,7 +305,7 @@ def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Jud
         interpreter: a Python. It is never taken from a trace, which anyone may have written.
 
     Raises:
-        ProofError: it cannot be started, or is not a Python.
+        ProofError: the interpreter cannot be started, or is not a Python.
     """
     judge = Judge(interpreter)
     if judge.version in versions:
@@ -313,7 +313,7 @@ def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Jud
     try:
         other = Judge(interpreter, "apsw")
     except ProofError:
-        return judge  # it lacks that library
+        return judge  # the interpreter lacks apsw
     found, left = (other, judge) if other.version in versions else (judge, other)
     left.close()
     return found

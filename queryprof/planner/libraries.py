@@ -44,7 +44,9 @@ class LibraryCounters:
         return found
 
     def steps(self, connection: Any) -> int:
-        """Return the VM steps of all statements of the connection since then."""
+        """Return the VM steps of the connection's statements since the last call, and reset the
+        counters.
+        """
         handle = self._library.handle(connection)
         found, statement = 0, self._next(handle, None)
         while statement:
@@ -89,7 +91,7 @@ class Sqlite3:
             with closing(self.open(":memory:")) as connection:
                 self.counters.pages(connection)
         except (ImportError, OSError, AttributeError, TypeError):
-            self.counters = None  # times are measured, but their proof lacks counters
+            self.counters = None  # times are measured, but proofs lack counters
 
     def open(self, name: str) -> Any:
         return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)

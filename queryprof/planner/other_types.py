@@ -22,8 +22,8 @@ OTHER_TYPES = ("TEXT", "INTEGER", "")
 def columns_of_other_types(
     trial: StatementTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns of scanned tables for which an index would help with another type, and
-    those for which it would help without their collation.
+    """Return two groups of columns of scanned tables: the columns for which an index would help if
+    they had another type, and the columns for which it would help without their collation.
     """
     types: list[str] = []
     collations: list[str] = []
@@ -48,7 +48,9 @@ def _would_serve(
     name: str,
     kind: str,
 ) -> bool:
-    """Return whether an index on a column would be used if the column had another type."""
+    """Return whether an index on a column would be used if the column had this type (`kind`) and no
+    collation.
+    """
     typed = ", ".join(
         f"{in_quotes(column)} {kind if column == name else own}"
         + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")

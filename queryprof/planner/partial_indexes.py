@@ -38,8 +38,9 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
 def missed_partial_index(
     judge: Judge, trial: StatementTrial, statement: str, before: Steps
 ) -> tuple[str, str, bool] | None:
-    """Return a partial index that the planner would use if it had all rows, and whose condition the
-    statement may imply; its condition; and whether the statement certainly implies it.
+    """Find a partial index that the planner would use if it had all rows, and whose condition the
+    statement may imply. Return the index's name, its condition, and whether the statement certainly
+    implies the condition.
     """
     for index in partial_indexes(judge):
         meant = {_is_meant(one, statement) for one in index.comparisons}
@@ -58,9 +59,9 @@ def missed_partial_index(
 
 
 def _is_meant(condition: ComparedOperands, statement: str) -> bool | None:
-    """Return whether a statement implies an index's condition that it writes differently: a column
-    alone, NOT, IS TRUE and the like. It is False if the statement compares the column with an
-    unknown value, and None if it does not imply the condition.
+    """Return whether a statement implies an index's condition in other words: a column alone, NOT,
+    IS TRUE and the like. Return False if the statement compares the column with an unknown value,
+    and None if it does not imply the condition.
     """
     column = column_of(condition.left)
     if not column or column not in set(_compared_names(statement)):
@@ -95,8 +96,8 @@ def is_used(index: str, plans: Iterable[Steps]) -> bool:
 
 
 def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
-    """Return a statement with the values of partial indexes, if it compares the same column in the
-    same way.
+    """Replace parameters of a statement by the values in the conditions of partial indexes, where
+    both compare the same column with the same operator.
     """
     known = {
         (column_of(one.left), one.operator): one.right[0].text

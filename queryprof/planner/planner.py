@@ -33,7 +33,7 @@ from queryprof.sql.triggers import Trigger, triggers_in, triggers_of
 
 MAX_STATEMENTS = 100
 BUDGET_S = 2.0
-"""For the statements of a trace, which take a few milliseconds each."""
+"""The time for all statements of a trace. Each statement takes a few milliseconds."""
 
 MAX_SCRIPT = 50_000
 """Characters of a text that is split into statements."""
@@ -134,7 +134,9 @@ class SchemaPlanner:
         return replace(served, row_steps=row_steps(program, scan, names, key))
 
     def knows(self, statement: str) -> bool:
-        """Return whether its database has the names in it, as far as there is time to check."""
+        """Return whether a statement's database has the names in the statement; True if there is no
+        time to check.
+        """
         try:
             StatementTrial(self._start_judge(self._databases.get(statement, "")), statement).plan()
         except StatementError as error:
@@ -154,7 +156,7 @@ class SchemaPlanner:
         return frozenset()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
-        """Return the triggers that it fires; empty if its schema is unknown."""
+        """Return the triggers that a statement fires; empty if its schema is unknown."""
         database = self._databases.get(statement, "")
         if database not in self._triggers:
             schema = self._schemas.get(database)

@@ -32,7 +32,7 @@ INNER_LOOPS = frozenset(
 AS_STORED = frozenset(
     {"RealAffinity", "Affinity", "Integer", "String8", "Real", "Variable", "Null", "SCopy", "Copy"}
 )
-"""Opcodes that keep a column's value, or put another one next to it."""
+"""Opcodes that keep a column's value, or put another value next to it."""
 
 ROWID = -1
 

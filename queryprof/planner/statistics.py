@@ -19,7 +19,7 @@ def statistics_of(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...],
 def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
     """Set the statistics of a copy, for its planner."""
     judge.do(copy, "ANALYZE")
-    # the second one exists only in some builds of SQLite
+    # sqlite_stat4 exists only in some builds of SQLite
     for table in ("sqlite_stat1", "sqlite_stat4"):
         with suppress(StatementError):
             judge.do(copy, f"DELETE FROM {table}")

@@ -102,8 +102,8 @@ class StatementTrial:
     def _filtering(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[list[TriedIndex], Steps]:
-        """Return an index by which the statement searches rows, however they are sorted, and the
-        plan with it; one for an equality if possible.
+        """Return an index that finds the statement's rows, whatever their order, and the plan with
+        this index. An index for an equality is preferred.
         """
         plain = [
             TriedIndex(table, (TriedTerm(name),))
@@ -158,7 +158,7 @@ class StatementTrial:
         keys = self.judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
         terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
         if not terms or any(term.column is None for term in terms):
-            return ""  # it is on an expression, or partial
+            return ""  # the index is on an expression, or partial
         with self.undone():
             self.judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
@@ -173,8 +173,8 @@ class StatementTrial:
         self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
         """Return the indexes with all columns that the statement reads from their tables. The list
-        is empty if one would be too wide, or if the planner then uses another way or still reads a
-        table.
+        is empty if an index is too wide, or if the planner does not use all of them or still reads
+        a table.
         """
         wide = self._wider(indexes, columns)
         after, used = self.plan_with(wide)
@@ -186,12 +186,12 @@ class StatementTrial:
         self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
         """Return the indexes plus the other columns that the statement reads from their tables;
-        empty if one would be too wide.
+        empty if an index would be too wide.
         """
         wide: list[TriedIndex] = []
         for index in indexes:
             names = columns.get(index.table, ())
-            # the index holds the value itself
+            # an index that ignores case still holds the original value
             plain = {one.removesuffix(ANYCASE) for one in index.columns}
             if any(one.is_expression and not one.column.endswith(ANYCASE) for one in index.terms):
                 return []
@@ -208,7 +208,7 @@ class StatementTrial:
         return next((one for one in names if one.lower() not in taken), name)
 
     def tables(self) -> frozenset[str]:
-        """Return the tables that it reads. Raises StatementError."""
+        """Return the tables that the statement reads. Raises StatementError."""
         self.plan()  # creates dummies for unknown functions
         return frozenset(
             table for table, _ in self.judge.columns(EMPTY, self._statement, self._values)
@@ -270,7 +270,7 @@ class StatementTrial:
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
         """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on one of
-        them does not keep a group together.
+        these columns does not keep a group together.
         """
         if len(columns) != 1 or not sorting_in(before):
             return ()
@@ -288,8 +288,8 @@ class StatementTrial:
     def _with_all_compared(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """Return the indexes with further equality columns in front. The planner prefers an index
-        in order over one that finds fewer rows, because it does not know how many.
+        """Return the indexes with further equality columns in front. The planner prefers a sorted
+        index to an index that finds fewer rows, because it does not know the row counts.
         """
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):
@@ -322,8 +322,8 @@ class StatementTrial:
         return found
 
     def _is_own(self, expression: str) -> bool:
-        """Return whether it calls one of the program's own functions. No index can be created on it
-        elsewhere.
+        """Return whether an expression calls one of the program's own functions. Only the program
+        can create an index on such an expression.
         """
         sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
         return any(
@@ -334,9 +334,9 @@ class StatementTrial:
     def _taken(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """Return the indexes that the planner uses among those with one more term, without unused
-        terms. Terms compared for equality come first, since SQLite does not search by terms after a
-        range.
+        """Add one term to the indexes in all ways. Return the indexes that the planner uses,
+        without unused terms. Terms compared for equality come first, since SQLite does not search
+        by terms after a range.
         """
         before, _ = self.plan_with(taken)
         wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
@@ -375,7 +375,7 @@ class StatementTrial:
         return plan, used
 
     def _exists(self, index: TriedIndex) -> bool:
-        """Return whether an existing index begins with it."""
+        """Return whether an existing index begins with the terms of this index."""
         found: dict[str, list[TriedTerm]] = {}
         for name, column, is_descending in self.judge.rows(EMPTY, KEYS, (index.table,)):
             found.setdefault(name, []).append(TriedTerm(column, bool(is_descending)))

@@ -21,8 +21,6 @@ class TriedTerm:
 
 @dataclass(frozen=True, slots=True)
 class TriedIndex:
-    """A tried index."""
-
     table: str
     terms: tuple[TriedTerm, ...]
 
@@ -36,8 +34,8 @@ class TriedIndex:
         return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
     def compared(self, listed: str) -> int:
-        """Return how many of its first terms a plan step compares. The last comparison may be a
-        range.
+        """Return how many of the index's first terms a plan step compares. The last comparison may
+        be a range.
         """
         width = 0
         for term in self.terms:
@@ -60,7 +58,7 @@ class TriedIndex:
 
 
 def begins(index: TriedIndex, other: TriedIndex) -> bool:
-    """Return whether another index has its terms first, and so can replace it."""
+    """Return whether `other` begins with the terms of `index`, and so can replace it."""
     width = len(index.terms)
     same_table = index.table == other.table
     return same_table and len(other.terms) > width and other.terms[:width] == index.terms
@@ -72,7 +70,9 @@ def as_used(
     is_sorted: bool,
     taken: Sequence[TriedIndex],
 ) -> tuple[TriedIndex, ...]:
-    """Return the indexes in a plan without unused terms. The terms of `taken` count as used."""
+    """Return the indexes that a plan uses, without their unused terms. The terms of `taken` count
+    as used.
+    """
     found: dict[TriedIndex, None] = {}
     for number, listed in used.items():
         index = indexes[number]
@@ -86,8 +86,8 @@ def as_used(
 def wider_ones(
     taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
 ) -> Iterator[TriedIndex]:
-    """Yield the indexes, and versions with one more term. A table without an index gets those with
-    one term. Among equal ones the planner uses the last.
+    """Yield the indexes, and versions with one more term. For a table without an index, yield
+    indexes with one term. Among equally good indexes, the planner uses the last.
     """
     yield from taken
     for table, names in columns.items():
@@ -105,8 +105,9 @@ def anycase_after(
     columns: Mapping[str, tuple[str, ...]],
     quote: Callable[[str], str],
 ) -> list[TriedIndex]:
-    """Return the indexes, or their first terms, with one more column without case. The statement
-    sorts by or compares this column after those compared for equality.
+    """Return the indexes, or their first terms, with one more column that ignores case. The
+    statement may sort by this column, or compare it, after the columns that it compares for
+    equality.
     """
     return [
         TriedIndex(index.table, (*index.terms[:width], anycase(name, quote)))

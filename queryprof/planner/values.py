@@ -25,7 +25,7 @@ def replaced(sql: str, values: Sequence[str]) -> str:
 
 
 def all_named(statement: str) -> str:
-    """Return a statement in which all placeholders have names, if some have. Recorded texts have ?
+    """Name all placeholders of a statement if some placeholders have names. Recorded texts have ?
     in place of literals.
     """
     names = placeholders(statement)
@@ -48,7 +48,7 @@ def recorded_values(sql: str, shown: str | None) -> Values | None:
     """Return the values that a recording shows of an execution; None if some are unknown.
 
     Args:
-        shown: as recorded: the repr of each value, with `name=` in front for named ones.
+        shown: the recorded text: the repr of each value, with `name=` in front of named values.
     """
     wanted = placeholders(sql)
     if not wanted:
