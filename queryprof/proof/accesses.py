@@ -1,10 +1,10 @@
 """How SQLite's planner could access each table of a statement.
 
 The statement is prepared against virtual tables with the same columns. The planner calls the
-xBestIndex of each (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the constraints
-that it could use: the comparisons with their collations, the wanted order, and the columns that it
-reads. It does so for each join order, each branch of an OR, each view, common table expression and
-subquery.
+xBestIndex of each table (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the
+constraints that it could use: the comparisons with their collations, the wanted order, and the
+columns that it reads. It does so for each join order, each branch of an OR, each view, common table
+expression and subquery.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Access:
 
     Attributes:
         order: the wanted columns, and whether each is descending.
-        used: the columns that are read; None for more than is known.
+        used: the columns that the statement reads; None if SQLite does not name all of them (it
+            names only the first 63).
     """
 
     table: str
@@ -93,7 +94,7 @@ class Accesses:
             refuse_several(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
-            pass  # statements that need it raise an error with its name
+            pass  # statements that need the table or view raise an error with its name
 
     def accesses_of(self, sql: str) -> tuple[Access, ...]:
         """Return the planner's accesses to each table.

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """ANALYZE, in place of an index: it fills the statistics for the planner."""
+    """ANALYZE as a change that the search can choose like an index. It fills the planner's
+    statistics.
+    """
 
     @property
     def table(self) -> str:

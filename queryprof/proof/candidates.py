@@ -23,7 +23,7 @@ PERMUTED = 3
 REFERRING_COLUMNS_SQL = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
 MAX_CANDIDATES = 60
-"""Per statement."""
+"""The most candidates per statement."""
 
 
 def candidates_of(
@@ -48,7 +48,7 @@ def of_references(
     judge: Judge, sql: str, values: object, schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
     """Return indexes on foreign key columns of tables that a write scans. SQLite searches these
-    tables for rows that refer to changed ones.
+    tables for rows that refer to the changed rows.
     """
     scans = signs_of(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
     return tuple(

@@ -50,17 +50,17 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Describes its columns in at most 60 characters."""
+        """A name with the table and the columns, at most 60 characters long."""
         words = [self.table, *(term.column for term in self.terms)]
         return re.sub(r"\W+", "_", "_".join(words)).strip("_").lower()[:56] + "_idx"
 
     def sql(self, name: str) -> str:
-        """Return the statement that creates it."""
+        """Return the statement that creates the index."""
         columns = ", ".join(self.columns)
         return f"CREATE INDEX {quote_name(name)} ON {quote_name(self.table)} ({columns})"
 
     def starts(self, other: Candidate) -> bool:
-        """Return whether another index has its columns first, or is the same."""
+        """Return whether `other` begins with the columns of this index, or is the same index."""
         return self.table == other.table and other.terms[: len(self.terms)] == self.terms
 
     def without_last_column(self) -> Candidate:

@@ -1,4 +1,4 @@
-"""The time that recorded inserts lose to indexes, and the indexes that this outweighs."""
+"""The time that indexes cost recorded inserts, and the indexes that cost more than they save."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Inserts:
         return self._recorded.get(table.lower(), 0)
 
     def slower_ns(self, table: str) -> float | None:
-        """Return how much longer an insert takes on the copy; None if it cannot be measured."""
+        """Return how much longer an insert takes with the changes on the copy; None if unknown."""
         found = self._schema.table(table)
         if not found or not found.rows:
             return None

@@ -23,7 +23,7 @@ from queryprof.proof.rewriting import (
 from queryprof.proof.workload import Sample
 
 FOUND = 0.9
-"""The smallest share of rows, on average, that the JOIN must find of the program's rows."""
+"""The JOIN must find at least this share of the program's rows, on average."""
 
 MAX_KEYS = 10_000
 """The number of outer rows in which the inner query's values are searched."""
@@ -184,7 +184,7 @@ class _Joined:
         )
 
     def _is_key(self, equal: exp.EQ, table: str, before: int) -> bool:
-        """Return whether it compares a unique column with the outer query's value."""
+        """Return whether an equality compares a unique column with the outer query's value."""
         return any(
             isinstance(one, exp.Column)
             and isinstance(other, exp.Placeholder)
@@ -196,9 +196,9 @@ class _Joined:
     def turn(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
     ) -> Turn | None:
-        """Return what the program executes for these rows, and the joined statement with its
-        expected rows. The result is None if the inner query finds fewer rows than it did in the
-        program, which shows that this column is wrong.
+        """Return the program's statements for these rows, and the joined statement with its
+        expected rows. The result is None if the inner query finds fewer rows than in the program:
+        then the column does not match the parameter.
         """
         text = self.text(outer, inner)
         each = tuple(self._query_of_row(inner, row[self.number]) for row in around)

@@ -57,7 +57,9 @@ class Parameters:
         return self._values[number_of(placeholder)]
 
     def finished(self, sql: str) -> tuple[str, Values]:
-        """Return the text as a program would write it, and its values: by name if all had names."""
+        """Return the text as a program would write it, and its values. The values have names if all
+        parameters had names.
+        """
         numbers = [number_of(name) for name in placeholders(sql)]
         names = [self._names[number] for number in numbers]
         if numbers and all(names) and len(set(numbers)) == len(set(names)):

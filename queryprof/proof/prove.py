@@ -48,15 +48,15 @@ ROUNDS, ENOUGH_NS = 5, 100_000_000
 """Alternating executions before and after, and the time after which fewer are enough."""
 
 SLOW_NS = 20_000_000
-"""If an execution takes longer than this, the statement is not executed again without the changes
-if it is now much faster.
+"""A statement that takes longer than this is not executed again without the changes, if it is much
+faster with them.
 """
 
 LONG_NS = 300_000_000
 """If an execution takes longer than this, one set of parameters is enough."""
 
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
-"""If the times differ by less than this factor, rounds go on up to this time."""
+"""If the times differ by less than this factor, the rounds continue up to this time."""
 
 SAME = 0.9
 """A statement that takes more than this share of its time before is not faster."""
@@ -198,7 +198,7 @@ def _queries(
 def _prove(
     judge: Judge, search: ChangeSearch
 ) -> tuple[tuple[DatabaseChange, ...], tuple[Proof, ...]]:
-    """Repeat the changes in order on a fresh copy, and measure all statements on both."""
+    """Repeat the changes in order on a fresh copy, and measure all statements on both copies."""
     made: list[tuple[Step, DatabaseChange]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -210,7 +210,7 @@ def _prove(
         # Some changes help only together.
         made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
-        if losing:  # next to the others; their savings without it are measured again
+        if losing:  # they lose time next to the others; measure the others again without them
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove(judge, search)
         proofs.extend(_proof(search, query) for query in search.queries)
@@ -223,8 +223,8 @@ def _prove(
 def _changes_that_add_up(
     changes: tuple[DatabaseChange, ...], proofs: Sequence[Proof]
 ) -> tuple[DatabaseChange, ...]:
-    """Return the changes with savings that add up to the total over all statements. These were
-    measured again after the last change.
+    """Scale the savings of the changes so that they add up to the savings of all statements. The
+    statements were measured again after the last change.
     """
     won_ns = sum(proof.recorded_ns - proof.after_ns for proof in proofs) - sum(
         change.inserts * (change.insert_ns or 0.0) for change in changes
@@ -340,8 +340,8 @@ def _proof(search: ChangeSearch, query: RecordedQuery) -> Proof:
 def _measure_pair(
     search: ChangeSearch, query: RecordedQuery, number: int
 ) -> dict[str, Measurement]:
-    """Measure a sample on both copies, alternating, unless the search found it to be many times
-    slower.
+    """Measure a sample on both copies, alternating. If the sample was slow without the changes, and
+    takes less than half of that time with them, keep the search's measurement.
     """
     known = search.base[query.statement][number : number + 1]
     if known and known[0].ns > SLOW_NS:

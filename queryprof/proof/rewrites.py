@@ -18,7 +18,7 @@ from queryprof.proof.workload import RecordedQuery
 
 ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
-"""The largest share of the time before that a useful rewrite takes."""
+"""A useful rewrite takes less than this share of the original statement's time."""
 
 MIN_INDEX_SPEEDUP = 3
 """If a proposed index makes the original statement this many times faster than the rewrite, the

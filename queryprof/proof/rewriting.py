@@ -1,8 +1,8 @@
 """Write statements differently: keyset pagination instead of OFFSET, a comparison that an index
 supports, one JOIN instead of a query per row.
 
-sqlglot parses and writes them. A wrong rewrite does no harm: queryprof proposes a rewrite only if
-it returns the same rows.
+sqlglot parses and writes the statements. A wrong rewrite does no harm: queryprof proposes a rewrite
+only if it returns the same rows.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class Turn:
     """A measurement with one set of parameters.
 
     Attributes:
-        before: the program's statements. after: the single statement instead.
-        expected: the rows of `after`; None if they are the rows of the single statement before.
+        before: the program's statements.
+        after: the single statement that replaces them.
+        expected: the expected rows of `after`; None to expect the rows of the single statement in
+            `before`.
     """
 
     before: tuple[Text, ...]
@@ -160,7 +162,7 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
 
 
 def whole(node: exp.Expr, parameters: Parameters) -> int | None:
-    """Return the integer in a LIMIT or OFFSET; None if it is not one."""
+    """Return the integer in a LIMIT or OFFSET; None if the value is not an integer."""
     if isinstance(node, exp.Placeholder):
         value = parameters.value(text_of(node))
         return value if isinstance(value, int) else None
@@ -234,8 +236,8 @@ class _Columns:
         return found[1] if found else None
 
     def storage_classes(self, table: SchemaTable, column: SchemaColumn) -> set[str]:
-        """Return the storage classes of its values, without NULL. A column may hold other classes
-        than its type defines (https://www.sqlite.org/datatype3.html).
+        """Return the storage classes of a column's values, without NULL. A column may hold other
+        classes than its type defines (https://www.sqlite.org/datatype3.html).
         """
         named = quote_name(column.name)
         found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quote_name(table.name)}", ())

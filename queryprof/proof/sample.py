@@ -18,7 +18,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     """Replace a large copy by a sample. The whole copy becomes WHOLE.
 
     Args:
-        address: of the database, a URI.
+        address: the database's URI.
 
     Returns:
         n if the sample has every n-th row of the large tables; 1 if the copy is unchanged.
@@ -53,6 +53,6 @@ def _fill(judge: Judge, table: SchemaTable, every: int) -> None:
     place = "rowid * 48271 % 65537" if table.has_rowid else "abs(random())"
     chosen = f" WHERE {place} % {every} = 0" if table.rows > LARGE_ROWS else ""
     copied = f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM original.{name}{chosen}"
-    # statements that read it are then measured on few rows or none
+    # If this fails, statements that read the table are measured on few rows or none.
     with contextlib.suppress(StatementError):
         judge.do(BEFORE, copied)

@@ -32,8 +32,9 @@ class SchemaTable:
     """An ordinary table.
 
     Attributes:
-        sql: its CREATE TABLE. key: the columns that identify rows (rowid if it has one).
-        rows: their number. has_rowid: whether the table has a rowid.
+        sql: the CREATE TABLE statement.
+        key: the columns that identify rows; the rowid if the table has one.
+        rows: the number of rows.
     """
 
     name: str
@@ -101,7 +102,7 @@ def schema_of(judge: Judge) -> DatabaseSchema:
 
 
 def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
-    """Create something in a copy. Return False if SQLite refuses it."""
+    """Execute a CREATE statement on a copy. Return False if SQLite refuses the statement."""
     with suppress(StatementError):
         with_dummies(judge, copy, lambda: judge.do(copy, sql))
         return True

@@ -39,7 +39,7 @@ DISCOUNT = 0.85
 """The planner's second choice is expected to save this part of the first."""
 
 CLOSE = 0.95
-"""This part of the next candidate's largest savings is enough."""
+"""A candidate is good enough at this share of the next candidate's largest savings."""
 
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
 """A statement is interrupted after this many times its present time plus this margin."""
@@ -64,8 +64,8 @@ class ChangeSearch:
 
     Attributes:
         chosen: the best changes so far, in the order of their discovery.
-        queries: those that can be measured. reasons: why others cannot.
-        statistics: those in the database. inserts: the recorded inserts, and what they lose.
+        queries: the statements that can be measured. reasons: why others cannot be measured.
+        statistics: the database's statistics. inserts: the recorded inserts, and their losses.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class ChangeSearch:
         return []
 
     def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
-        """Return whether an existing index begins with it. A team may still need one on exactly its
-        columns.
+        """Return whether an existing or chosen index begins with the same columns. A team may still
+        need an index on exactly these columns.
         """
         return any(one.starts(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
@@ -241,7 +241,7 @@ class ChangeSearch:
         return self._costs_with(names, {one.table for one in team})
 
     def _build(self, one: Candidate, name: str) -> None:
-        """Build an index on the copy, with statistics if those of the others are kept."""
+        """Build an index on the copy, with statistics if ANALYZE was chosen."""
         self.judge.do(AFTER, one.sql(name))
         if ANALYZE in self.chosen:
             self.judge.do(AFTER, f'ANALYZE "{name}"')
@@ -276,7 +276,7 @@ class ChangeSearch:
         self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
     def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
-        """Return the mean time (ns) of one execution over the samples, or the limit if that is
+        """Return the mean time (ns) of one execution over the samples, or the limit if the limit is
         less.
         """
         return fmean(one.ns for one in self._measured_samples(query, copy, limit_ns))
@@ -386,7 +386,7 @@ class ChangeSearch:
         return is_good
 
     def _worst_ns(self, query: RecordedQuery) -> float:
-        """Return the time from which a statement has lost more than a change must save."""
+        """Return the time at which a statement has lost more than a change must save."""
         base = self.times.base[query.statement]
         return (
             self.times.now[query.statement]

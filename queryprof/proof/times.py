@@ -17,7 +17,7 @@ either is not worth it.
 """
 
 HARDLY = 0.8
-"""A statement that takes more than this share of its time is hardly faster."""
+"""A statement that takes more than this share of its former time is hardly faster."""
 
 
 @dataclass(slots=True)
@@ -25,8 +25,9 @@ class Times:
     """The times of statements (ns per execution).
 
     Attributes:
-        queries: those that can be measured.
-        base: with the unchanged database. now: with the chosen changes.
+        queries: the statements that can be measured.
+        base: the times with the unchanged database.
+        now: the times with the chosen changes.
     """
 
     queries: Sequence[RecordedQuery]
@@ -46,7 +47,9 @@ class Times:
         return max(MIN_SHARE * self.left_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[RecordedQuery]:
-        """Return the statements that are slower with the new costs, which may be limits."""
+        """Return the statements that are slower with the new costs. A cost may be the limit at
+        which a measurement was interrupted.
+        """
         return [
             query
             for query in self.queries
@@ -54,8 +57,8 @@ class Times:
         ]
 
     def measured_win_ns(self, costs: dict[str, float]) -> float:
-        """Return the savings of new costs if all statements take as long as here. Recorded times
-        may come from a cold cache or a busy machine.
+        """Return the savings of new costs if all statements take as long as measured here. Recorded
+        times may come from a cold cache or a busy machine.
         """
         return sum(
             query.executions * (self.now[query.statement] - costs[query.statement])

@@ -77,9 +77,11 @@ class RecordedQuery:
     """One recorded statement.
 
     Attributes:
-        ns: its recorded time. executions: their number. rows: the rows it returned.
+        ns: the recorded time.
+        executions: the number of executions.
+        rows: the number of returned rows.
         vm_steps: per execution; None if unknown.
-        samples: empty if it cannot be measured, for `reason`.
+        samples: empty if the statement cannot be measured, for the reason in `reason`.
         reads_all: True if the program called only fetchall(), and so read to the last row.
     """
 
@@ -95,7 +97,7 @@ class RecordedQuery:
     vm_steps: float | None = None
 
     def is_write_using(self, tables: set[str]) -> bool:
-        """Return whether it is a write that changes or reads one of these tables."""
+        """Return whether the statement is a write that changes or reads one of these tables."""
         return self.writes and any(access.table in tables for access in self.accesses)
 
     @property
@@ -154,8 +156,9 @@ def other_work(query: RecordedQuery, found: Sequence[Measurement]) -> str:
     """Return why measurements with drawn values do not represent the recorded executions; "" if
     they may.
 
-    They do not if they return many times the rows, or take many times the VM steps or a fraction of
-    them. A list of values has only one in the text, and both ends of a range come from one row.
+    Measurements are not representative if they return many times the rows, or take many times the
+    VM steps or a fraction of them. For example, a recorded text has only one value for a list, and
+    both ends of a drawn range may come from one row.
     """
     if not query.samples[0].is_drawn or query.writes or not query.executions:
         return ""
@@ -241,7 +244,9 @@ def _unknown(query: RecordedQuery, was_recorded: bool) -> str:
 
 
 def _changes(judge: Judge, sample: Sample) -> bool:
-    """Return whether a statement changes rows of the copy. If it cannot be executed, it may."""
+    """Return whether a statement changes rows of the copy. Return True if the statement cannot be
+    executed.
+    """
     try:
         return judge.changes(BEFORE, sample.sql, sample.values) > 0
     except StatementError:
@@ -315,8 +320,8 @@ def _source(
 ) -> tuple[str, str] | None:
     """Return the table and expression for a placeholder's values.
 
-    Without an expression it is a row number, and without a table LIMIT's number. None means
-    unknown.
+    If the expression is "", the value is a row number of the table. If the table is also "", the
+    value is the number of LIMIT. None means unknown.
     """
     found = [
         (access.table, "rowid" if one.column == "rowid" else quote_name(one.column))
@@ -347,7 +352,7 @@ def _keyword_before(statement: str, number: int) -> str:
 
 
 def _parameter_place(tokens: Sequence[Token], number: int) -> int:
-    """Return its position among the tokens; 0 if it is beyond those considered."""
+    """Return a placeholder's position among the tokens; 0 if the tokens end before it."""
     places = [place for place, token in enumerate(tokens) if token.kind == "parameter"]
     return places[number] if number < len(places) else 0
 
@@ -355,7 +360,9 @@ def _parameter_place(tokens: Sequence[Token], number: int) -> int:
 def _compared_operand(
     statement: str, number: int, schema: DatabaseSchema
 ) -> tuple[str, str] | None:
-    """Return what the text compares a placeholder with, if the planner does not report it."""
+    """Return the table and expression that the text compares a placeholder with. The planner does
+    not report all comparisons.
+    """
     tokens = tokens_of(statement)
     parameter = tokens[_parameter_place(tokens, number)]
     words = {token.named for token in tokens}
@@ -364,7 +371,7 @@ def _compared_operand(
         if parameter not in comparison.right or len(columns) != 1:
             continue
         if any(token.kind != "parameter" and token.text not in "(,)" for token in comparison.right):
-            continue  # it is a part of the compared expression
+            continue  # the placeholder is only a part of the operand
         for table in schema.tables:
             if table.name.lower() in words and table.column(columns[0]) and table.rows:
                 expression = text_of(statement, comparison.left)
