@@ -27,7 +27,8 @@ Figures = tuple[int, int, float, float]
 Statistics = dict[Function, tuple[int, int, float, float, dict[Function, Figures]]]
 
 MARK = b"\nqueryprof functions\n"
-"""Follows the marshalled dict, where readers ignore it, and marks the file as written by queryprof.
+"""The bytes after the marshalled dict. Readers ignore these bytes; queryprof recognizes its own
+files by them.
 """
 
 ROUNDING_S = 1e-12
@@ -85,7 +86,7 @@ def read_and_remove_statistics(path: str) -> Statistics | None:
 
 
 def _operation(leaf: Function) -> str | None:
-    """Return the driver's operation that a leaf stands for; None if it is another function."""
+    """Return the driver's operation that a leaf represents; None for other functions."""
     matched = _METHOD.fullmatch(leaf[2]) or _FUNCTION.fullmatch(leaf[2])
     return matched[1] if matched and leaf[0] == "~" else None
 

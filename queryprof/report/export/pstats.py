@@ -18,7 +18,8 @@ from itertools import pairwise
 from queryprof.report.export.weights import ROOT, FunctionNode, Weight
 
 MARK = b"\nqueryprof export\n"
-"""Follows the marshalled dict, where readers ignore it, and marks the file as written by queryprof.
+"""The bytes after the marshalled dict. Readers ignore these bytes; queryprof recognizes its own
+files by them.
 """
 
 Figures = list[float]

@@ -27,7 +27,7 @@ NO_TIME = {
     "pinned_wal": "the log grows",
     "long_transaction": "no call waited for it",
 }
-"""What a fix prevents, for findings without a known time saving."""
+"""By category: the text to print if the time saving of a finding is unknown."""
 
 FREES_LOOP = frozenset({"blocked_loop"})
 """Categories whose fix lets other tasks run: the statement itself takes as long as before."""
@@ -57,7 +57,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
     whole_ns = first.gain_ns / first.share
     gain_ns = sum(one.gain_ns for one in relevant)
     if gain_ns >= whole_ns:
-        return ""  # they save some of the same time
+        return ""  # the findings save some of the same time
     return (
         f"{COUNTS[len(relevant)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
         f" {first.whole})"

@@ -38,7 +38,6 @@ SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
 FINDINGS, BOTTLENECKS, STALLS = 3, 5, 3
 PLAN_LINES = 12
 MAX_STATEMENT_CHARS = 2_000
-"""In characters."""
 
 CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
 """The last two stop notebooks from rendering dollar signs as mathematics."""

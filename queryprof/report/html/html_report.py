@@ -40,7 +40,9 @@ STYLES = ("base", "charts", "tables", "media")
 LARGE_BYTES = 200_000
 
 MARK = "<!-- queryprof report -->"
-"""In the first 200 bytes of every page. queryprof may overwrite a file that has it."""
+"""The mark in the first 200 bytes of every page. queryprof may overwrite a file that has this
+mark.
+"""
 
 _ESCAPES = {
     "<": "\\u003c",

@@ -24,7 +24,7 @@ MIN_RATE_NS = 10_000_000_000
 
 
 def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Return work that waited for threads, for the first screen. Empty without any."""
+    """Return the work handed to threads, for the first screen. Empty without such work."""
     parts: list[RenderableType] = []
     handoffs = report.handoffs
     if handoffs:

@@ -1,4 +1,4 @@
-"""Causes of test failures: each once, with all tests that fail for it."""
+"""Show each cause of test failures once, with all tests that fail because of it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _natural_sort_key(test: str) -> list[tuple[int, str]]:
 
 
 def _usual_meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
-    """Return what such a change usually means."""
+    """Return the usual reason for a change of a statement's figures."""
     if before is None:
         return (
             "It runs several times from one line: is it in a loop that one query could replace?"

@@ -47,12 +47,12 @@ def what_changed(change: StatementChange) -> str:
 
 
 def title(change: StatementChange | MetricChange) -> str:
-    """Return what changed: a statement, or a metric of the whole run."""
+    """Return the statement, or the name of the metric, that changed."""
     return change.statement if isinstance(change, StatementChange) else metric_name(change)
 
 
 def change_text(change: StatementChange | MetricChange) -> str:
-    """Return how it changed, in one line."""
+    """Return how a statement or metric changed, in one line."""
     if isinstance(change, StatementChange):
         return what_changed(change)
     return f"{value(change, change.before)} -> {value(change, change.after)} {ratio(change)}"

@@ -1,4 +1,4 @@
-"""Query plans as text: bad signs, and what a worse plan usually means."""
+"""Query plans as text: bad signs, and the usual reasons for a worse plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _rows(before: str, rows: float | None) -> str:
 
 
 def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
-    """Return what a plan that got worse usually means, or "" if none did."""
+    """Return the usual reason for a worse plan; "" if no plan got worse."""
     worse = worse_plans(before, after)
     if not worse:
         return ""
