@@ -18,10 +18,11 @@ class Deviation:
     """A statement whose figures differ from the baseline.
 
     Attributes:
-        before: None if the statement is new. after: None if it is no longer executed.
-        reasons: what is worse, in words; empty if it is better.
-        instead_of: the baseline's statement that this one replaces; "" if not found. If only
-            their names differ, `before` holds its figures.
+        before: the baseline's figures; None if the statement is new.
+        after: the new figures; None if the statement is no longer executed.
+        reasons: what got worse, in words; empty if the statement got better.
+        instead_of: the baseline's statement that this statement replaces; "" if not found. If the
+            two differ only in names, `before` has the figures of the replaced statement.
     """
 
     statement: str
@@ -34,10 +35,11 @@ class Deviation:
 def deviations(
     before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
 ) -> list[Deviation]:
-    """Return the differences between a test and its baseline, what is worse first.
+    """Return the differences between a test and its baseline, regressions first.
 
-    If a new statement and a missing one differ only in names, they are compared with each other. So
-    are statements that differ in words and VM steps alone: a column more takes more steps per row.
+    A new statement and a missing statement are compared with each other if they differ only in
+    names. They are also compared if one has additional words and all figures but VM steps are
+    equal: one more column takes more steps per row.
     """
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
@@ -69,7 +71,7 @@ def deviations(
 
 
 def _figures_without_steps(figures: TestFigures) -> dict[str, object]:
-    """Return all figures of each statement but its VM steps."""
+    """Return all figures of each statement except its VM steps."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps, one.plans)
         for statement, one in figures.items()

@@ -20,7 +20,7 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 @dataclass(frozen=True, slots=True)
 class SiteFigures:
-    """What one call site contributes: its frame, its caller, and its executions."""
+    """One call site of a statement: its frame, its caller, and its number of executions."""
 
     frame: Frame | None
     caller: Frame | None
@@ -32,9 +32,9 @@ class Figures:
     """One statement in one test.
 
     Attributes:
-        vm_steps, full_scan_steps: of all its executions; None: unknown.
-        sites: its call sites, most executions first; not part of a baseline.
-        plans: the plans that SQLite had for it, sorted; empty: unknown.
+        vm_steps, full_scan_steps: sums over all executions; None if unknown.
+        sites: the call sites, most executions first; not part of a baseline.
+        plans: SQLite's plans of the statement, sorted; empty if unknown.
     """
 
     executions: int
@@ -63,10 +63,10 @@ class Figures:
 
 
 OTHER = "(other)"
-"""Stands for statements that did not fit in the recording."""
+"""The text in place of statements that did not fit in the recording."""
 
 UNKNOWN = "(unknown)"
-"""Stands for statements that began before the recording."""
+"""The text in place of statements that began before the recording."""
 
 TestFigures = Mapping[str, Figures]
 """The figures of one test by statement."""
@@ -83,7 +83,7 @@ def figures_of(
     """Return the figures and plans of the statements that one test executed.
 
     Args:
-        with_sites: whether to include the call sites. They take the longest to find.
+        with_sites: whether to include the call sites. Finding call sites takes most of the time.
         test_thread: the thread that ran the test. Its statements without a frame of the program are
             skipped: a framework ran them to prepare or clean up.
         script: the file of the command that runs the tests. Its frames are around all tests, and
@@ -132,7 +132,7 @@ def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[SiteFi
 
 
 def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
-    """Return the figures in the form of a baseline file, without unknown ones."""
+    """Return the figures in the form of a baseline file, without unknown figures."""
     return {
         statement: {
             **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},

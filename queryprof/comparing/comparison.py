@@ -71,8 +71,9 @@ class _Least(NamedTuple):
 class _Judges(NamedTuple):
     """Compares a statement's values.
 
-    If the whole runs got slower, statements that got slower too explain it, and the test of the
-    whole runs is enough. All others are judged together.
+    If the whole runs got slower, the statements that also got slower explain this, and the limit
+    for whole runs is enough for them. All other statements are judged together, with a stricter
+    limit.
     """
 
     of_whole: Comparer
@@ -221,7 +222,9 @@ def _compare_statement(
 def _same_where(
     changes: list[MetricChange], gate: str, metric: str, least: float
 ) -> list[MetricChange]:
-    """Return the changes. If `metric` changed by less than `least`, those of its gate are SAME."""
+    """Return the changes. If `metric` changed by less than `least`, all changes of its gate are
+    SAME.
+    """
     (one,) = (change for change in changes if change.metric == metric)
     if abs((one.after or 0) - (one.before or 0)) >= least:
         return changes

@@ -62,7 +62,7 @@ def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str,
 
 
 def pair_widened(gone: Mapping[str, object], new: Mapping[str, object]) -> dict[str, str]:
-    """Return {new statement: missing statement}, one to one, for statements of which one has
+    """Return {new statement: missing statement}, one to one, for pairs in which one statement has
     additional words, such as another column.
 
     Args:

@@ -145,8 +145,8 @@ class Comparer:
     """Compare the values of a metric over all runs, and judge the change.
 
     A time has changed if it changed by more than `tolerance`, the interval of its ratio excludes 1,
-    and a rank-sum test agrees. The test's limit is LUCK / `tests` (Bonferroni's correction). Of
-    many equal times, one always looks slower.
+    and a rank-sum test agrees. The test's limit is LUCK / `tests` (Bonferroni's correction).
+    Without this correction, one of many equal times would look slower.
 
     Attributes:
         tests: the number of times that are judged together.
