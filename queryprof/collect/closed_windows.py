@@ -1,8 +1,8 @@
 """Find the ended windows in a directory: parts of recordings, and regions of killed processes.
 
-A file is listed only if no other file contains the same calls. The order in which a process works
-makes this possible: it names a part, then empties its region, and at its end removes the region.
-When a region moves to the disk, the copy is made first.
+A file is listed only if no other file contains the same calls. This is possible because a process
+works in a fixed order: it names a part, then empties its region, and at its end removes the region.
+When a region moves to the disk, the copy is made before the region is removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Window:
 
     Attributes:
         goes_on: whether a later file has the executions that were unfinished at the end of this
-            one.
+            file.
     """
 
     path: str
@@ -54,7 +54,7 @@ class _Recording:
 
     Attributes:
         has_ended: whether the process had ended when it wrote its last part.
-        ended: how many parts had ended when the region, and each copy, was written.
+        ended: the numbers of parts that had ended when the region, and each copy, was written.
         may_live: whether the process may still record into a region.
         copies: copies of the region. Their sort key is the number of ended parts, and the last
             turn.

@@ -29,7 +29,7 @@ NOTABLE = (
     *("counters_off", "files_off", "unmeasured", "service", "version", "environment"),
     *("sqlite_version", "rows_estimated", "clock"),
 )
-"""Columns whose values are listed once each: a process with new values stays listed."""
+"""Columns whose values must all stay visible: a process with new values stays listed."""
 
 SETTING_MERGERS = {"more_start_unix_ns": min, "more_end_unix_ns": max, "most_threads": max}
 """Functions that merge a setting of two traces. Other settings are added."""

@@ -83,7 +83,8 @@ class Collection:
     def is_left(self) -> bool:
         """Return whether the runner has ended and no process of the command is running.
 
-        Returns False if the runner is on another machine or in a container: it cannot be checked.
+        Returns False if the runner is on another machine or in a container, where it cannot be
+        checked.
         """
         try:
             first, _, place = content_of(self._signature, 4096).decode().partition("\n")

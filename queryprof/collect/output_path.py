@@ -66,7 +66,7 @@ def prepare_output_path(path: str, replaces: bool = True) -> str:
     process's id in its name.
 
     Args:
-        replaces: False for a recording in windows, which writes no file at `path`: an old one
+        replaces: False for a recording in windows, which writes no file at `path`: an old file
             stays.
 
     Raises:
@@ -123,7 +123,7 @@ def free_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:
 
 
 def path_with_pid(path: str, pid: int | None = None) -> str:
-    """Return the path with a process's id (default: this one's) before its extension.
+    """Return the path with a process's id (default: this process's) before its extension.
 
     Adds a number if that name is taken.
     """
@@ -135,9 +135,8 @@ def path_with_pid(path: str, pid: int | None = None) -> str:
 
 
 def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
-    """Return the path with a process's id before its extension, and with numbers above 1.
-
-    Cuts the name to what file systems accept.
+    """Return the path with a process's id before its extension, and with `number` if it is above 1.
+    ¦ Cuts the name to the longest that file systems accept.
     """
     directory, name = os.path.split(path)
     stem, extension = os.path.splitext(name)

@@ -37,9 +37,9 @@ class OwnParts:
         self.are_windows = False
         # earlier locations: the prefix, and the last part's number there
         self._before: list[tuple[str, int]] = []
-        # For each reader, the last part before the first one that it keeps.
+        # For each reader, the part before the first part that the reader keeps.
         self._readers: list[Place] = []
-        self._removed: Place = (0, 0)  # all parts up to this one are removed
+        self._removed: Place = (0, 0)  # all parts up to this part are removed
         self.identity: Identity | None = None
         self._reported: set[str] = set()  # reasons for missing parts that were reported
 

@@ -104,7 +104,7 @@ def _opened(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened
 def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
     """Read a trace and the recordings that are not in it.
 
-    Returns the ids of running processes and the reasons for missing recordings with it.
+    Also returns the ids of running processes, and the reasons for missing recordings.
     """
     if is_part(path):
         return _sum_of_part(path), frozenset(), ()

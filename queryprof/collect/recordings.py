@@ -67,7 +67,7 @@ class ProcessRecording(NamedTuple):
 
     @property
     def is_beside_its_trace(self) -> bool:
-        """Whether a trace at its path may lack this recording."""
+        """Whether a trace at the recording's path may lack this recording."""
         return self.is_in_windows or (self.region is not None and is_living(self.region) is False)
 
     def regions(self, passes_moved: bool = False) -> Iterator[Region]:
@@ -125,7 +125,7 @@ def recordings_at(
     running.
 
     Args:
-        files: keeps their regions open, because another process may remove them.
+        files: keeps the regions open, because another process may remove them.
         recorded: a snapshot, when many traces are read.
         unread: collects why regions and parts of unknown processes cannot be read.
     """

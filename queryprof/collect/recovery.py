@@ -265,10 +265,10 @@ def _bytes_of(path: str) -> int:
 
 
 def child_traces(path: str, since_unix_ns: int, pids: Collection[int] = ()) -> list[str]:
-    """Return the traces of other processes of the recording at `path`, which began at that time.
+    """Return the traces of other processes of the recording at `path` that began at
+    `since_unix_ns` or later. A trace may be written already, or still to be written.
 
-    They are traces of children, written or still to be written, and of earlier programs in the same
-    process (os.execv).
+    They are traces of children, and of earlier programs in the same process (os.execv).
 
     Args:
         pids: the processes of the trace at `path`.

@@ -117,8 +117,8 @@ class RegionAddition(RegionRows):
         self._store.add(table, added)
 
     def _add_statement_use(self) -> None:
-        """Add the statements that rows refer to. The other statements are first guesses that were
-        replaced.
+        """Add the number of texts of each statement that rows refer to. Other statements are first
+        guesses that were replaced.
         """
         ids = self._ids["statement"]
         texts = enumerate(self._region.rows("statements", ("texts",)))
@@ -143,7 +143,7 @@ class RegionAddition(RegionRows):
         self._store.add("exemplar", found.values())
 
     def _stack_if_known(self, number: int) -> int | None:
-        """Return the stack's id; None if it was not taken, or was added after the stacks
+        """Return the stack's id; None if no stack was taken, or if it was added after the stacks
         were read.
         """
         return self._ids["stack"][number] if 0 < number < len(self._stack_rows) else None
