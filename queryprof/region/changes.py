@@ -67,8 +67,8 @@ class Changes:
         _core.plans_met()
 
     def take(self, with_plans: bool) -> Part:
-        """Return what was recorded since the last call. Plans are those since the last call with
-        plans.
+        """Return the changes since the last call. `plans` has the plans executed since the last
+        call with `with_plans`.
         """
         part = Part()
         changes: list[Change] = _core.changes(True)

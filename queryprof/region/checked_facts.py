@@ -92,7 +92,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
 
 
 def check_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the known facts. Raises ValueError with the name of a missing or invalid one."""
+    """Return the known facts. Raises ValueError with the name of a missing or invalid fact."""
     known = {name: facts[name] for name in KINDS if name in facts}
     for name in REQUIRED:
         if name not in known:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HIDDEN = "?"
-"""Replaces a value, as in statements."""
+"""The text in place of a value, as in statements."""
 
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""

@@ -11,7 +11,7 @@ def lock_file(file: FileDescriptorLike) -> bool:
     """Lock an open file without waiting. Return False if another process holds its lock.
 
     Some containers and network file systems have no locks. There, nothing is locked, and the result
-    is True: nobody else can hold the lock either.
+    is True: no other process can hold the lock either.
     """
     import fcntl
 

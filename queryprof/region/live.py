@@ -4,8 +4,8 @@ Only changed rows are read in full, so a reading takes milliseconds and does not
 Calls that the process has not added to its sums yet are in a later reading. While a cursor is being
 read, these are the calls of at most one second.
 
-If a region was emptied between two readings, the rest is in a part next to the trace. If the part
-was removed as well, that activity is missing.
+If a region was emptied between two readings, the rest of the activity is in a part next to the
+trace. If the part was removed as well, the rest is missing.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class AggregateRow:
         self.max_ns = max(self.max_ns, most)
 
     def move(self, from_ns: int, to_ns: int) -> None:
-        """Move an execution in the distribution; from -1 to add a new one.
+        """Move an execution in the distribution, or add a new execution if `from_ns` is -1.
 
         Does nothing if the distribution is complete, because it contains the execution already.
         """

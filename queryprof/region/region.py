@@ -76,7 +76,7 @@ class Region:
     Attributes:
         state: RECORDS, ENDED or PART.
         goes_on: whether a later part, or the region, contains the executions that were unfinished
-            at the end of this one.
+            at the end of this region.
         file: the descriptor; -1 without a file.
 
     Raises:

@@ -140,7 +140,8 @@ def region_keys() -> frozenset[str]:
 
 
 def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
-    """Yield the readable and trusted regions of the trace whose path has this hash, or of all.
+    """Yield the readable and trusted regions of the trace whose path has this hash, or of all
+    traces.
 
     Args:
         pids: only processes with these ids, which are in the file names.
