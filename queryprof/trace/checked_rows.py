@@ -143,7 +143,7 @@ class CheckedTrace:
         return Ids(self, table, rows)
 
     def interval_ns(self, table: str) -> int:
-        """Return the width of a table's intervals in ns; 0 if it has none."""
+        """Return the width of a table's intervals in ns; 0 if the table has no intervals."""
         width = TABLE[table].width
         width_ns: int = dict(self.rows("setting", ("name", "value"))).get(width, 0)
         if not width_ns and next(iter(self.rows(table, TABLE[table].names)), None):

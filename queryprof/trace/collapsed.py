@@ -38,7 +38,7 @@ statements: their number, their run times, and the most threads of one of them.
 
 
 def settings_of(source: CheckedTrace) -> dict[str, int]:
-    """Return these settings of a trace; empty if it is not collapsed.
+    """Return the settings of a collapsed trace; empty for other traces.
 
     Raises:
         TraceError: some of the settings are missing.

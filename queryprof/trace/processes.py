@@ -51,7 +51,7 @@ def identities_in(path: str) -> list[Identity]:
 def has_recorded(path: str) -> bool:
     """Return whether a trace written by this process is worth keeping.
 
-    It is not worth keeping if its only process ended well and did nothing.
+    A trace is not worth keeping if its only process ended by itself and did nothing.
     """
     tables = ("aggregate", "error", "span", "loop", "handoff", "file_work")
     has_rows = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)

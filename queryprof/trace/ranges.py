@@ -54,7 +54,7 @@ MAX_VALUE = 1 << 62
 """The largest value in a distribution."""
 
 MAX_BUCKET = 1023
-"""The core has 640 buckets. The bounds of this many still fit 64 bits."""
+"""The largest bucket number that is accepted. The core has 640 buckets."""
 
 MAX_LINE = 1 << 31
 MAX_ID = (1 << 63) - 1

@@ -50,7 +50,9 @@ def locks_once(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple
 
 
 def stalls_once(events: Iterable[StallEvent]) -> list[StallEvent]:
-    """Return the stalls of a loop in one thread without duplicates: it has one at a time."""
+    """Return the stalls of a loop in one thread without duplicates: the loop has one stall at a
+    time.
+    """
     return _each_once(events, lambda _: True, lambda one: one.started_unix_ns)
 
 

@@ -126,7 +126,7 @@ class TraceStore:
         return set(self.connection.execute(query))
 
     def settle(self) -> None:
-        """Remove rows beyond the kept ones, and rows that refer to removed rows.
+        """Remove surplus rows (see Table.kept), and rows that refer to removed rows.
 
         Call it before the transaction ends.
         """
@@ -241,7 +241,7 @@ class _Rows:
             self.settle()
 
     def settle(self, is_of_removed: bool = True) -> bool:
-        """Remove rows beyond the kept ones, and rows that refer to removed rows.
+        """Remove surplus rows (see Table.kept), and rows that refer to removed rows.
 
         This reads all rows, so it must not run after every addition.
 
@@ -249,7 +249,7 @@ class _Rows:
             is_of_removed: whether rows that these may refer to were removed.
 
         Returns:
-            Whether rows beyond the kept ones may have been removed.
+            Whether surplus rows may have been removed.
         """
         is_due, self._unsettled = bool(self._table.kept and self._unsettled), 0
         if is_due:
