@@ -48,7 +48,7 @@ class Taken(NamedTuple):
     Attributes:
         path: valid while the descriptor of its directory is open.
         goes_on: whether a later file has the executions that were unfinished at the end of this
-            one.
+            file.
     """
 
     name: str
@@ -247,7 +247,7 @@ class Batches:
         return os.path.join(self._place, name)
 
     def keep_lost(self, batch: Batch) -> None:
-        """Keep the count of lost windows for the next batch, when this one has no file."""
+        """Keep the count of lost windows for the next batch, when this batch has no file."""
         _move_lost(batch.handle, self._handle)
 
     def end(self, batch: Batch) -> None:

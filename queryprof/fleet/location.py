@@ -92,7 +92,7 @@ class Location(Protocol):
         """Write a file, replacing one of the same name. Returns its name for messages.
 
         Raises:
-            CannotWriteError: it cannot be written.
+            CannotWriteError: the file cannot be written.
         """
 
     def entries(self, folder: str) -> Iterator[Entry]:
