@@ -68,7 +68,7 @@ def duration(least_s: float | None = None, most_s: float = sys.maxsize) -> Amoun
 
 
 DURATION = duration()
-"""In seconds."""
+"""The type of a positive duration. The value is in seconds."""
 
 UNITS_BYTES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
@@ -79,7 +79,7 @@ def size(least_bytes: float, most_bytes: float = sys.maxsize) -> Amount:
 
 
 SIZE = size(1e3)
-"""In bytes."""
+"""The type of a size of 1 kB or more. The value is in bytes."""
 
 
 class NamedValue(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on

@@ -87,7 +87,7 @@ def attached(
         stop: a descriptor that becomes readable when the user does not want to wait any longer.
 
     Raises:
-        AttachError: a process cannot be attached to.
+        AttachError: queryprof cannot attach to one of the processes.
     """
     from queryprof.cli.output import print_message
     from queryprof.recorder.attaching import attach

@@ -20,8 +20,8 @@ def clean(discards: bool) -> None:
     """Make the traces of ended processes. Print what was made and what is left.
 
     Args:
-        discards: delete what cannot become a trace, because the directory of the trace is gone or
-            not writable.
+        discards: delete recordings that cannot become a trace, because the directory of the trace
+            is gone or not writable.
     """
     from queryprof.collect.cleaning import discard, regions_left_behind, save_all
     from queryprof.report.inert import visible

@@ -172,7 +172,7 @@ class _MetricsServer(ThreadingHTTPServer):
         return True
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. Above the connection limit, close the oldest one.
+        """Answer in a thread. Above the connection limit, close the oldest connection.
 
         Idle clients thus cannot block a scraper.
         """
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_content=True)
 
     def do_HEAD(self) -> None:
-        """Send the same without the content."""
+        """Send the headers of do_GET, without the content."""
         self._answer(with_content=False)
 
     def _answer(self, with_content: bool) -> None:

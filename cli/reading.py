@@ -15,7 +15,9 @@ SHOWN = 3
 """Number of file names listed in a line."""
 
 MANY_PROCESSES, MANY_SUMS = 100, 200_000
-"""If a trace has more of both, a collapsed trace has the same sums and loads at once."""
+"""If a trace has more processes and more sums than these limits, it loads slowly. A collapsed trace
+has the same sums and loads at once.
+"""
 
 
 class SkippedInputs:

@@ -90,7 +90,7 @@ class Parts:
             self._collection = Collection(self.directory, self._add_times)
             self._collection.sign()
         except OSError as error:
-            rmtree(self.directory, ignore_errors=True)  # it has no sign yet that it is queryprof's
+            rmtree(self.directory, ignore_errors=True)  # nothing marks it as queryprof's yet
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         if not self.keeps_output:
             self.output = os.path.join(self.directory, "merged")
@@ -168,7 +168,7 @@ class Parts:
                 if lives is False and len(paths) > REGIONS_LEFT:
                     self._collection.take(path)
             except (QueryprofError, OSError, sqlite3.Error):
-                continue  # it is tried again
+                continue  # the next check tries again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
         """Add facts about a recorded process that it could not write itself.

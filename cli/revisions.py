@@ -43,7 +43,8 @@ def has_uncommitted_changes() -> bool:
 def checkouts(commits: list[str]) -> Iterator[list[str]]:
     """Check commits out into temporary worktrees, and remove them afterwards.
 
-    Yields for each the directory that corresponds to the working directory in this repository.
+    Yields, for each commit, the directory that corresponds to the working directory in this
+    repository.
     """
     prefix = _run_git("rev-parse", "--show-prefix")
     top = _run_git("rev-parse", "--show-toplevel")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from queryprof.report.export.functions import Statistics
 
 MAX_WORKLOAD_BYTES = 256_000_000
-"""Maximum size of each process's workload. What comes later is counted as missing."""
+"""Maximum size of each process's workload. Later executions are counted as missing."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -86,9 +86,8 @@ def run(
 
 
 def report_recording(parts: Parts, no_report: bool) -> bool:
-    """Make the trace of a recording, and print its report. Returns False if there is no trace.
-
-    It has then printed the reason.
+    """Make the trace of a recording, and print its report. Returns False if there is no trace,
+    after printing the reason.
     """
     made = _make_trace(parts, None)
     if made:

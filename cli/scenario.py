@@ -152,7 +152,7 @@ def _stop(processes: Processes) -> None:
 def _wait(described: Scenario, processes: Processes) -> None:
     """Wait for all processes. Raises QueryprofError for the first failed process."""
     failed = [(name, process.wait()) for name, process in processes]
-    # stopped by this command, so not the cause
+    # Processes that this command stopped are not the cause, so they come last.
     for name, status in sorted(failed, key=lambda end: end[1] < 0):
         if status:
             with open(os.path.join(described.output, f"{name}.err")) as file:

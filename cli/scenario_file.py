@@ -12,8 +12,8 @@
     call = "load:browse"               # module:function, next to the scenario file
     arguments = ["http://localhost", 100]
 
-Each process makes its calls in the order of their times. A call that is due during another one
-starts when that one has ended.
+Each process makes its calls in the order of their times. A call that is due during another call
+starts when the other call has ended.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Scenario:
 
     @property
     def directory(self) -> str:
-        """The directory in which its processes start."""
+        """The directory in which the processes start."""
         return os.path.dirname(os.path.abspath(self.path))
 
 

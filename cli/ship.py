@@ -158,7 +158,7 @@ class PrintedOnce:
 
 
 class Rounds:
-    """Sends what is available, repeatedly.
+    """Sends the ended windows, repeatedly.
 
     Attributes:
         shippers: one for each place.
@@ -218,7 +218,7 @@ class Destination:
 
     @property
     def name(self) -> str:
-        """Its name for messages."""
+        """The destination's name for messages."""
         return " and ".join(filter(None, (self.to, self.endpoint)))
 
     @property

@@ -87,7 +87,9 @@ def _directory(place: str | None) -> str:
 
 
 def _command_environment(directory: str) -> Mapping[str, str]:
-    """Return the command's environment: it records in the directory; "" for no recording."""
+    """Return the environment in which the command records in a directory. If the directory is "",
+    the command does not record.
+    """
     from queryprof.cli.recording import environment_with_hook
     from queryprof.core.settings import WINDOW_VARIABLE
     from queryprof.recorder.autoload import VARIABLE
@@ -111,7 +113,9 @@ def _send(rounds: Rounds, is_over: threading.Event) -> None:
 
 
 def _send_rest(rounds: Rounds, shipper: Shipper, target: Destination) -> None:
-    """Send what a command has left. Never raises, because the command's status matters more."""
+    """Send the windows that a command has left. Never raises, because the command's status matters
+    more.
+    """
     try:
         deadline = time.monotonic() + GRACE_S
         while shipper.has_living() and time.monotonic() < deadline:

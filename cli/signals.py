@@ -27,7 +27,9 @@ EARLY = FORWARDED - FAULTS - WRITE_SIGNALS
 """Signals that are kept until there is a command."""
 
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""After the command has ended, these do not change its status, and the trace is still made."""
+"""Signals that do not change the exit status after the command has ended. The trace is still
+made.
+"""
 
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 STOPPED, LOOK_S = ("T", "t"), 0.05
@@ -46,7 +48,7 @@ class Forwarding:
         handlers = {int(number): signal.getsignal(number) for number in EARLY}
         self._previous = {
             number: one for number, one in handlers.items() if one is not None
-        }  # None: C's
+        }  # None: a handler of C code
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             self._witness = Witness()
@@ -111,7 +113,7 @@ class Forwarding:
         if number in STOPS:
             before = signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # it stops here, and later continues
+            # this process stops here, and later continues
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
             signal.pthread_sigmask(signal.SIG_BLOCK, {number})
             signal.signal(number, before)
@@ -165,7 +167,7 @@ class Witness:
             os.write(self._question, b"%d\n" % pid)
 
     def has(self, number: int) -> bool:
-        """Return whether it has a signal. Each signal counts once."""
+        """Return whether the witness has received a signal. Each signal counts once."""
         try:
             was_stopped = _stopped_by(self.pid)
             if was_stopped:  # by a stop of the group
@@ -189,7 +191,7 @@ class Witness:
         os.close(self._question)
         os.close(self._answer)
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # it may be stopped
+            os.kill(self.pid, signal.SIGKILL)  # the witness may be stopped
         with suppress(ChildProcessError):  # for processes that ignore their children
             os.waitpid(self.pid, 0)
 

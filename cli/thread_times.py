@@ -92,4 +92,4 @@ def _resources_used(pid: int, thread: int) -> Used | None:
         ticks = int(fields[11]) + int(fields[12])
         return ticks * WIDTH_NS // os.sysconf("SC_CLK_TCK"), int(io[1]), int(io[3])
     except (OSError, ValueError, IndexError):
-        return None  # it has ended
+        return None  # the thread has ended

@@ -137,7 +137,7 @@ def _title(every: float, sort: str) -> str:
 
 
 def _run_screen(watch: Watch, every: float) -> None:
-    """Show refreshes until the user ends it, and handle keys in between."""
+    """Show refreshes until the user quits, and handle keys in between."""
     from rich.live import Live
 
     from queryprof.report.terminal.console import console_for
@@ -203,5 +203,5 @@ def _key_reader() -> Iterator[Callable[[float], str]]:
     try:
         yield key
     finally:
-        with suppress(termios.error):  # it is gone
+        with suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(file, termios.TCSADRAIN, before)
