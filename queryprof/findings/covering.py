@@ -49,7 +49,9 @@ is work that an index does not save, such as converters and row factories in Pyt
 """
 
 FETCHED = 0.25
-"""If page fetches take a smaller share of a statement's time, an index does not help it."""
+"""If page fetches take a smaller share of a statement's time, an index does not help the
+statement.
+"""
 
 LOOKED_UP_ROWS = 20
 
@@ -165,7 +167,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         found = [one for plan in group.plans for step in plan if (one := INDEX_USED.search(step))]
         if not (group.reads and pages and found):
             continue
-        used = found[-1]  # of the innermost loop
+        used = found[-1]  # the index of the innermost loop
         read = totals.full_scan_steps or 0.0
         is_scan = used[1] == "SCAN"
         work = read if is_scan else max(rows, (totals.vm_steps or 0.0) / 12)

@@ -158,7 +158,7 @@ RULES: tuple[Rule, ...] = (
     heavy.heavy_kind,
 )
 """The rules in order of precedence. At one statement and call site, the first finding is the cause,
-and later ones are its symptoms.
+and later findings are its symptoms.
 """
 
 
@@ -210,9 +210,9 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
 def _cause_of(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
-    """Return the key of the finding that explains a long transaction, if another statement than the
-    lock's explains it. That finding is in the same function, and saves at least half of the time in
-    which the lock was held.
+    """Return the key of the finding that explains a long transaction, if the cause is another
+    statement than the one that took the lock. The finding is in the same function, and its fix
+    saves at least half of the time in which the lock was held.
     """
     waits = consequence.finding
     place = place_of(waits.site.frame)
@@ -277,7 +277,7 @@ def find(
     """Return the findings of a profile, sorted by severity and then by gain.
 
     Args:
-        loop_at, makes_tasks, lines: look these up in the program's source; see
+        loop_at, makes_tasks, lines: look up loops, tasks and lines in the program's source; see
             queryprof.program.sources.
         schemas: the schemas of the program's databases by file, as far as they are readable.
         planner: finds the SQL that makes a statement faster. Without it, findings have no SQL.

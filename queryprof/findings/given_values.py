@@ -28,11 +28,15 @@ class GivenValues:
         self.open_patterns += sample.open_patterns
 
     def offset_of(self, executions: int) -> float | None:
-        """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has none."""
+        """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has no
+        OFFSET.
+        """
         return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
 
     def share_of_open(self, executions: int) -> float | None:
-        """Return the share of values that begin with a wildcard; None if too few were sampled."""
+        """Return the share of values that begin with a wildcard; None if there are too few
+        samples.
+        """
         is_known = _is_enough(self.samples, executions)
         return self.open_patterns / self.samples if is_known else None
 

@@ -44,7 +44,8 @@ four recordings and medium in two.
 """
 
 LOOP_EXECUTIONS = 1.5
-"""If one pass of a line makes at least this many executions, the library runs them in its own loop.
+"""If one pass of a line makes at least this many executions, the library runs the executions in its
+own loop.
 """
 
 
@@ -58,10 +59,9 @@ class Group:
             does not show the program's plans.
         planned_by: the SQLite version of the planner if it is not the program's.
         given: facts about the values given to the executions.
-        texts: the fewest different texts of the statement, over all call sites.
+        texts: the minimum number of different texts of the statement, over all call sites.
         line_times: the times of the program's line, one for each call path of the statement.
-        handed_ns: the total time to hand the executions to a thread and back. It is the statement's
-            part of its line's or function's hand-over time.
+        handed_ns: the total time to hand the executions to a thread and back (see handing.py).
         skewed_ns: how much longer the line takes for the longest execution than for others, if the
             rows of that execution explain the difference.
         inside_ns: the time of other lines that run inside the statement's line.
@@ -132,8 +132,8 @@ class Group:
 
     @cached_property
     def line_ns(self) -> float | None:
-        """The time of the program's line per execution; None if it was not timed, or if a library
-        executes the statement in a loop of its own.
+        """The time of the program's line per execution; None if the line was not timed, or if a
+        library executes the statement in a loop of its own.
         """
         passes = sum(one.passes for one in self.line_times)
         executions = sum(one.executions for one in self.line_times)
@@ -157,7 +157,8 @@ class Group:
     @cached_property
     def cost_ns(self) -> float:
         """The time that the program saves without these executions: the time of the line that
-        executes them, and their time in another thread. It is at least the driver's measured time.
+        executes them, and their time in another thread. The result is at least the driver's
+        measured time.
         """
         measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:

@@ -237,4 +237,4 @@ INSERTS_AT_ONCE = {
         " list of values for each column. Load files with read_csv() or read_parquet()."
     ),
 }
-"""By database system: what is faster than INSERTs of single rows."""
+"""By database system: a faster way than INSERTs of single rows."""

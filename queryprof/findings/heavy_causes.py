@@ -95,7 +95,7 @@ class HeavyCause:
 
 
 def cause_of(program: Program, group: Group) -> HeavyCause | None:
-    """Return the cause of a heavy statement; None if none is known."""
+    """Return the cause of a heavy statement; None if the cause is unknown."""
     waits = _waits_for_rows(program, group) or _waits_at_times(program, group)
     if waits:
         gain_ns = group.work_ns // max(1, group.threads)  # the threads wait at the same time
@@ -123,7 +123,7 @@ EXPLAINED = 1 / 3
 
 def python_inside(program: Program, group: Group) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
-    executemany() consumes, or a converter; "" otherwise. Returns "" if the threads waited for each
+    executemany() consumes, or a converter; "" otherwise. It is also "" if threads waited for each
     other or for the CPU, because the statement then takes long without such code.
     """
     totals, files = group.totals, group.files

@@ -1,4 +1,6 @@
-"""How to begin a transaction that writes later, so that it waits for its turn."""
+"""How to begin a transaction that writes later, so that it waits for other writers before it
+reads.
+"""
 
 from __future__ import annotations
 

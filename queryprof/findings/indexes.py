@@ -1,4 +1,4 @@
-"""Findings about existing indexes that do not help. They need the database's schema."""
+"""Findings about existing indexes that do not help. These findings need the database's schema."""
 
 from __future__ import annotations
 

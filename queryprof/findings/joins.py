@@ -41,7 +41,7 @@ EXISTS_OF = {
         " EXISTS, which stops at the first match."
     ),
 }
-"""By library."""
+"""The fix, by library."""
 
 
 def duplicate_rows(program: Program) -> Iterator[Finding | None]:

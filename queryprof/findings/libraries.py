@@ -53,7 +53,7 @@ SEVERAL = "several labels"
 """The note of a statement with several labels (statement_labels.c)."""
 
 IN_TEMPLATE = " in template "
-"""Marks a note about what a template reads."""
+"""The words before a template's name in a note."""
 
 PRELOADS = frozenset(
     {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}

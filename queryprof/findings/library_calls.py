@@ -49,7 +49,7 @@ FIXES = {
         " `Session(expire_on_commit=False)`, or commit after the loop."
     ),
 }
-"""By library and function name."""
+"""The fix for a repeated call, by library and function name."""
 
 
 def fix_of(library: str, calls: Iterable[str]) -> str:

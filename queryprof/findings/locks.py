@@ -24,8 +24,8 @@ the database calls.
 """
 
 LOG_BYTES = 1000 * 4096
-"""SQLite checkpoints and restarts a write-ahead log of this size by itself. Both factors are its
-defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""SQLite checkpoints and restarts a write-ahead log of this size by itself. Both factors are
+SQLite's defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
     "Write less in each transaction, or let one thread of one process do all writing. If a"
@@ -263,8 +263,8 @@ def _pinning_transactions(program: Program) -> Iterator[Consequence]:
 
 
 def _pinned(program: Program, hold: LockHold) -> Consequence:
-    """Return the finding about a read transaction of at least a second. Shorter ones are not
-    recorded.
+    """Return the finding about a read transaction of at least a second. Shorter transactions are
+    not recorded.
     """
     by_cursor = hold.end_statement == hold.statement
     finding = Finding(

@@ -20,7 +20,7 @@ def makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
 
 
 def follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
-    """Return whether each execution in the loop needs the row of the one before."""
+    """Return whether each execution in the loop needs the row of the execution before."""
     within = loop.frame if loop else None
     return within is not None and any(
         program.lines.follows_rows(frame)

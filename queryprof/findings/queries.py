@@ -135,7 +135,7 @@ def _needs_each_query(program: Program, group: Group) -> bool:
     rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
     is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
     is_work = is_slow and group.steady_ns > group.cost_ns / 2
-    takes_first = group.clauses.limits and rows > 1  # of each item, which a JOIN cannot do
+    takes_first = group.clauses.limits and rows > 1  # the first rows of each item, unlike a JOIN
     is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
     if is_for_many or is_work or takes_first or is_matched:

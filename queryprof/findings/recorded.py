@@ -60,7 +60,7 @@ class Recorded:
     """The recorded data that findings are made from.
 
     Attributes:
-        loop_at, makes_tasks, lines: look these up in the program's source.
+        loop_at, makes_tasks, lines: look up loops, tasks and lines in the program's source.
         schemas: the schemas by database file, as far as readable.
         planner: asks SQLite's planner.
         server: what a PostgreSQL server reports about the statements.
@@ -209,7 +209,7 @@ class Recorded:
         return named.pop() if len(named) == 1 else ""
 
     def called_library(self, statement: str) -> str:
-        """Return the package whose calls are timed: the one nearest to the driver."""
+        """Return the package whose calls are timed. This is the package nearest to the driver."""
         stacks = self._stacks.get(statement, ())
         return next((package_of(stack, frozenset()) for stack in stacks), "")
 

@@ -58,7 +58,9 @@ class SharedLines(Recorded):
         return group.cost_ns > first.cost_ns
 
     def _statement_rank(self, group: Group) -> int:
-        """Return a statement's importance among those that a library executes in one line."""
+        """Return a statement's importance among the statements that a library executes in one
+        line.
+        """
         if self.is_flushed(group):
             return -1
         return IMPORTANCE.get(group.verb, 0)

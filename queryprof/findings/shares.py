@@ -36,8 +36,8 @@ of three tables.
 """
 
 LOCKED = 0.75
-"""Saved if point selects run in one transaction instead of one each: 0.81 with a rollback journal
-(sqlite3_autocommit) whose file is in the page cache.
+"""Saved if point selects run in one transaction instead of a transaction each: 0.81 with a rollback
+journal (sqlite3_autocommit) whose file is in the page cache.
 """
 
 FIRST = 0.78

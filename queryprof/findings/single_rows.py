@@ -134,8 +134,8 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
 
 
 def awaited_rows(program: Program) -> Iterator[Finding | None]:
-    """Find loops in which an async driver hands each row to its thread. One call can take many
-    rows.
+    """Find loops in which an async driver hands each row to its thread. One call could fetch or
+    insert many rows.
     """
     for group in program.groups:
         if group.handed_ns <= group.steady_ns:

@@ -250,7 +250,7 @@ def sharing(
 
 def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | None:
     """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
-    known but they are in the same function or in the caller.
+    known but both are in the same function or in the caller.
     """
     ours, theirs = program.path_of(group), program.path_of(commit)
     functions = [(frame.file, frame.function) for frame in theirs]
@@ -384,7 +384,7 @@ def _spans_of(program: Program, group: Group) -> int:
 
 
 def _writes_of(group: Group) -> int:
-    """Return the successful executions. For executemany(), SQLite executes each row."""
+    """Return the number of successful executions. For executemany(), each row counts."""
     if group.calls_of.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)

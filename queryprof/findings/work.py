@@ -90,7 +90,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if group.writes and served and not (served.code or served.is_other):
             if not any("CORRELATED" in step for plan in group.plans for step in plan):
                 yield _fired_scan(program, group)
-            continue  # it reads its own table
+            continue  # the statement scans its own table
         if served and served.code and not served.searches:
             continue  # an index would return sorted rows: see temp_btree_sort
         if served and not (served.code or served.is_other) and is_aggregate(group, served):
