@@ -13,7 +13,7 @@ MIN_SHARE = 0.1
 
 OTHERS = 0.8
 """The share of the time in which a span's thread did nothing known. If the other threads computed
-for at least this share of it, the span may have waited for them.
+for at least this share of that time, the span may have waited for them.
 """
 
 

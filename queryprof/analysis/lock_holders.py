@@ -126,7 +126,7 @@ class _Sorted:
         ]
 
     def during(self, event: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Return the events that overlap another one, each with the length of the overlap in ns."""
+        """Return the events that overlap `event`, each with the length of the overlap in ns."""
         first = bisect_left(self._ends, event.start_unix_ns)
         last = bisect_right(self._starts, event.start_unix_ns + event.duration_ns)
         found = [(one, _overlap_ns(event, one)) for one in self._events[first:last]]
@@ -233,6 +233,6 @@ def _end_ns(event: LockEvent) -> int:
 
 
 def _overlap(event: LockEvent, other: LockEvent) -> LockEvent:
-    """Return the part of an event that overlaps another one; 0 ns if there is no overlap."""
+    """Return the part of an event that overlaps another event; 0 ns if there is no overlap."""
     start_ns = max(event.start_unix_ns, other.start_unix_ns)
     return replace(event, start_unix_ns=start_ns, duration_ns=max(0, _overlap_ns(event, other)))

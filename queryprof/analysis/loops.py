@@ -47,9 +47,9 @@ class StallSummary:
     Attributes:
         site: the place of the stalls; its frame is None if unknown.
         category: DATABASE, COLLECTION, WAITING, COMPUTING, HOLDING or UNKNOWN.
-        share: of the time of all stalls of the loop.
+        share: the share of the time of all stalls of the loop.
         delayed: the number of callbacks and timers that had to wait.
-        delay_ns: the sum of their waits. mean_delay_ns: the mean wait; None if nothing waited.
+        delay_ns: the sum of these waits. mean_delay_ns: the mean wait; None if nothing waited.
     """
 
     stall: Stall
@@ -65,7 +65,9 @@ class StallSummary:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """The steps of one coroutine function or callback; `share` is of the loop's busy time."""
+    """The steps of one coroutine function or callback; `share` is the share of the loop's busy
+    time.
+    """
 
     step: Step
     share: float
@@ -78,7 +80,7 @@ class LoopSummary:
     """The figures of one loop.
 
     Attributes:
-        utilization: the share (0 to 1) of its run time that it was busy; None if unknown.
+        utilization: the share (0 to 1) of its run time in which the loop was busy; None if unknown.
         mean_waiting: the mean number of ready callbacks when a step began; None if unknown.
     """
 

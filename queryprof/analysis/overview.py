@@ -37,9 +37,9 @@ class Overview:
         run_ns: from the first start to the last end. process_ns: the sum of the processes' run
             times.
         database_ns: time in calls. pool_ns: the part that waited for a connection of a pool.
-        database_share: of process_ns; can exceed 1 with threads.
+        database_share: the share of process_ns in the database; can exceed 1 with threads.
         profiler_ns: queryprof's own time in calls (an estimate: it measures 1 of 61 calls), in
-            turns and for new statements. Time for spans, event loops and files is not included.
+            flushes and for new statements. Time for spans, event loops and files is not included.
         cautions: sentences about what limits the figures.
     """
 
@@ -123,7 +123,7 @@ def _for_want_of_room(profile: Profile) -> list[str]:
 
 
 def unended_processes(profile: Profile) -> tuple[list[Process], list[Process]]:
-    """Return the processes that still run, and those that were killed or run in another
+    """Return the processes that still run, and the processes that were killed or run in another
     container.
     """
     left: tuple[list[Process], list[Process]] = [], []

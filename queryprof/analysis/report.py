@@ -32,7 +32,8 @@ class Report:
     """The figures and findings of a profile. Each part is computed when first used, and then kept.
 
     Attributes:
-        profile: the recorded data. Plans, exemplars, errors and the timeline are shown from it.
+        profile: the recorded data. Reports take plans, exemplars, errors and the timeline from the
+            profile itself.
         sort: the order of the ranking and the views; a key of `analysis.totals.SORT_KEYS`.
         top: the most rows of the ranking, of each view and of each list; None for all.
     """

@@ -32,7 +32,7 @@ class SpanSummary:
     """The spans of one name.
 
     Attributes:
-        database_share: of their wall time; can exceed 1 with threads.
+        database_share: the share of their wall time in the database; can exceed 1 with threads.
         cpu_ns: the mean over the spans with a known CPU time; None if no span has one.
         queries: the numbers of queries per span, in the fields that otherwise hold ns.
     """

@@ -15,8 +15,8 @@ class Moment:
     """One interval of the run.
 
     Attributes:
-        start_ns: since the start of the run.
-        calls_per_s, rows_per_s: of the driver.
+        start_ns: the time since the start of the run.
+        calls_per_s, rows_per_s: driver calls and rows per second.
         busy: database time divided by the interval's length. 1 means one thread all the time.
     """
 
