@@ -51,7 +51,7 @@ database without a write-ahead log.
 """
 
 SIGNIFICANT_DIGITS = 12
-"""Digits of a float that are compared. The last ones depend on the order of a sum."""
+"""Digits of a float that are compared. The last digits depend on the order of a sum."""
 
 FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
 """Limits of a file (this many times the copied database, plus these bytes), and of CPU time (this
@@ -143,7 +143,9 @@ class Executor:
         return copy
 
     def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
-        """Register dummies for unknown functions and collations. They are only for planning."""
+        """Register dummies for unknown functions and collations. The dummies are only for
+        planning.
+        """
         for function in functions:
             self._library.add_function(self._copies[name], function)
         for collation in collations:

@@ -61,7 +61,7 @@ class Measurement:
 
     Attributes:
         ns: the least of several executions, including the fetch of the rows that the program read;
-            or the limit, if it took longer.
+            or the limit, if the statement took longer.
         vm_steps, page_fetches: per execution; None if unknown.
         digest: equal for equal rows in any order.
     """
@@ -208,7 +208,7 @@ class Judge:
         self._ask("detach", name, schema)
 
     def rename(self, name: str, other: str) -> None:
-        """Rename a copy, which replaces the copy with the other name."""
+        """Rename a copy, and replace the copy that has the other name."""
         self._ask("rename", name, other)
         if self._taken and self._taken[1] == name:
             self._taken = (self._taken[0], other)

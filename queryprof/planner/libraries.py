@@ -110,7 +110,7 @@ class Sqlite3:
         connection.set_authorizer(authorizer)
 
     def limit_values(self, connection: Any) -> None:
-        if hasattr(connection, "setlimit"):  # from 3.11
+        if hasattr(connection, "setlimit"):  # new in Python 3.11
             connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
 
     def add_function(self, connection: Any, name: str) -> None:

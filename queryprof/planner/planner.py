@@ -215,8 +215,8 @@ class SchemaPlanner:
 
 
 def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> Served | None:
-    """Return how to serve a statement if a number in LIMIT, or a foreign key, leads to the
-    program's plan; None otherwise.
+    """Return the helpful indexes if a number in LIMIT, or a foreign key, explains the program's
+    plan; None otherwise.
     """
     trial, with_limits = StatementTrial(judge, statement), with_limits_of(statement)
     if with_limits != statement:

@@ -109,7 +109,7 @@ def _left_out(
             yield SkippingComparison(names, at - scan.begin + 2)
             compared = set()
         elif code not in AS_STORED:
-            compared.add("")  # a value computed with it
+            compared.add("")  # a value computed with the column
 
 
 def _name(number: int, columns: Sequence[str], key: str) -> str:

@@ -126,7 +126,7 @@ class StatementTrial:
         after: Steps,
         columns: Mapping[str, tuple[str, ...]],
     ) -> Served:
-        """Return what indexes do for the plan or, without any, why none helps."""
+        """Return the effect of the indexes on the plan or, without indexes, why none helps."""
         found = [one for one in found if not any(begins(one, other) for other in found)]
         if found:
             covering = self._all_covering(found, after, columns)
