@@ -18,7 +18,7 @@ MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
 """The most columns of a covering index, and their largest share of the table's columns."""
 
 PERMUTED = 3
-"""Up to this many equal columns are tried in each order; of more, only the first ones."""
+"""The first equal columns, up to this number, are tried in each order."""
 
 REFERRING_COLUMNS_SQL = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 

@@ -172,7 +172,7 @@ class ChangeSearch:
         )
 
     def outweighed(self) -> tuple[Outweighed, ...]:
-        """Return the outweighed indexes; for each statement the one that saves most."""
+        """Return the outweighed indexes: for each statement, the indexes that save most."""
         best: dict[str, Outweighed] = {}
         for team, found in self.inserts.outweighed:
             if not any(self._is_known(one, self.chosen) for one in team):
