@@ -1,6 +1,7 @@
 """Findings as small JSON objects, for programs that read many of them, such as an agent.
 
-Each text of the recorded program has a field of its own, so it cannot be mistaken for ours.
+Each text of the recorded program has a field of its own, so it cannot be mistaken for queryprof's
+text.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ MAX_HELD = 4
 """Maximum number of lines with write locks."""
 
 FRAMES = 2
-"""Frames shown of a lock's stack. One is not enough: it may be a shared helper function."""
+"""Frames shown of a lock's stack. One frame is not enough: it may be a shared helper function."""
 
 CALLER = 8
 """Minimum columns for a caller. With fewer, the caller is only "..."."""
