@@ -1,7 +1,7 @@
 """Convert regions, the memory of a recording, to a trace.
 
-A killed process leaves calls that are not in its sums. They are added here, as the core would have
-done (queryprof.region.pending).
+A killed process leaves calls that are not in its sums. This module adds these calls, as the core
+would have done (queryprof.region.pending).
 """
 
 from __future__ import annotations

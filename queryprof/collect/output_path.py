@@ -136,7 +136,7 @@ def path_with_pid(path: str, pid: int | None = None) -> str:
 
 def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
     """Return the path with a process's id before its extension, and with `number` if it is above 1.
-    ¦ Cuts the name to the longest that file systems accept.
+    Cuts the name to the longest length that file systems accept.
     """
     directory, name = os.path.split(path)
     stem, extension = os.path.splitext(name)

@@ -137,7 +137,8 @@ class RegionRows:
         """Yield the rows of a region's table in the trace's form, with further columns unchanged.
 
         Args:
-            given: conversions for columns that need another one, by the region's column name.
+            given: conversions for columns that need another conversion, by the region's column
+                name.
         """
         return self._chosen_rows(source, table, None, further, given)
 
