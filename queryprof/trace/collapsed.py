@@ -33,7 +33,7 @@ MORE_SUMS = tuple(
 
 COLLAPSED = (*MORE_PROCESSES, "executing_processes", "executing_wall_ns", "most_threads")
 """All settings of a collapsed trace. The last three describe the processes that executed
-statements: their number, their run times, and the most threads of one of them.
+statements: their number, their run times, and the most threads of one process.
 """
 
 

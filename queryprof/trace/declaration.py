@@ -64,7 +64,7 @@ class Table:
         columns: key columns first. A table without a key keeps every added row.
         has_id: whether it has a column `id`, before the others, for references.
         index: columns of an index: an owner and a measure.
-        kept: how many rows to keep per owner, those with the largest measure; 0 for all.
+        kept: how many rows to keep per owner: the rows with the largest measure; 0 to keep all.
         width: the setting with the width of the intervals (ns) that begin at `start_unix_ns`.
         intervals: maximum number of intervals. Beyond it, their width doubles.
     """
