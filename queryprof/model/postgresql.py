@@ -11,14 +11,14 @@ class TableScan:
     """A table that a plan reads in full.
 
     Attributes:
-        table: with its schema.
+        table: the table's name, with its schema.
         index: the index used for reading; "" without one.
         filter: the condition on its rows, as the server prints it; "" for all rows.
         equals: columns, as SQL, that are compared with a value for equality.
         rows: expected number of rows per loop after the filter.
         table_rows: number of rows in the table, by the server's statistics; None if never analyzed.
         loops: expected number of reads per execution.
-        share: of the plan's cost, 0 to 1.
+        share: the scan's share of the plan's cost, 0 to 1.
     """
 
     table: str
@@ -54,11 +54,11 @@ class ServerTable:
     """A table, and the age of the statistics that the planner uses.
 
     Attributes:
-        name: with its schema.
-        quoted: the same as SQL.
+        name: the table's name, with its schema.
+        quoted: the name as SQL.
         columns: (name in lower case, SQL, has a text type) of each column.
-        rows: by the statistics; None if never analyzed.
-        changed: rows changed since; None if unknown.
+        rows: the number of rows, by the statistics; None if never analyzed.
+        changed: rows changed since the last ANALYZE; None if unknown.
         analyzed: date of the last ANALYZE; "" if never.
         references: foreign keys to this table without an index.
         is_partitioned: whether CREATE INDEX CONCURRENTLY is impossible.
