@@ -107,7 +107,7 @@ def write(location: Location, window: HostWindow, lost_files: int = 0) -> list[s
         lost_files: windows that were lost on the way.
 
     Raises:
-        CannotWriteError: a file cannot be written; those before it stay.
+        CannotWriteError: a file cannot be written; the files before it stay.
     """
     return [
         location.put(name_of(table.name, window), _content(table, rows, window, lost_files))

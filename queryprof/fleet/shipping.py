@@ -82,7 +82,8 @@ class Shipper:
         location: the store; None without one.
         note: called with one line for each message.
         telemetry: called with each batch's profile, and with the batch, which records what was
-            delivered. Returns whether the other side took it; a rejected batch is not tried again.
+            delivered. Returns whether the other side accepted the batch; a rejected batch is not
+            tried again.
 
     Attributes:
         directory: path of the directory.
