@@ -171,7 +171,7 @@ class Parts:
                 continue  # the next check tries again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
-        """Add facts about a recorded process that it could not write itself.
+        """Add facts about a recorded process that the process could not write itself.
 
         These are its threads' usage, and the minimum time that it ran.
         """

@@ -1,7 +1,7 @@
 """One process of a scenario: it calls functions at their times, each as a span.
 
-Two pipes control it. It writes a byte to the first one when all modules are imported, and reads the
-start time of the scenario from the second one.
+Two pipes control it. The process writes a byte to the first pipe when all modules are imported, and
+reads the start time of the scenario from the second pipe.
 """
 
 from __future__ import annotations

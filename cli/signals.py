@@ -140,9 +140,9 @@ class Forwarding:
 class Witness:
     """A process of this group that records signals without handling them.
 
-    A signal that it has received was sent to the whole group. It is younger than this process, and
-    the kernel signals the youngest process of a group first. A pending stop and a pending SIGCONT
-    cancel each other (signal(7) of POSIX).
+    A signal that the witness has received was sent to the whole group. The witness is younger than
+    this process, and the kernel signals the youngest process of a group first. A pending stop and a
+    pending SIGCONT cancel each other (signal(7) of POSIX).
 
     While this process is stopped, the witness watches the command.
     """
