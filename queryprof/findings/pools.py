@@ -79,8 +79,8 @@ def _saved_ns(program: Program, group: Group) -> float:
       tasks wait. The share of overlapping time comes from the longest waits, whose start and end
       are recorded.
     - The loop cannot save all of its time: on average, `waited / run` tasks wait while one or more
-      tasks work. With enough connections, all of these tasks work. The loop then runs for `run / (1
-      + waited / run)`.
+      tasks work. With enough connections, all of these tasks work. The loop then runs for
+      `run / (1 + waited / run)`.
     """
     return group.totals.total_ns if program.spans else _waiting_ns(program, group)
 
