@@ -8,6 +8,10 @@ program's interpreter.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 OK, DENY = 0, 1
 READ, SELECT, PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 20, 21, 19, 24, 25, 29, 31
 LAST_KNOWN = 33
@@ -181,3 +185,17 @@ class Authorizer:
         if name == "writable_schema":  # RESET reads the schema again, and does not make it writable
             return (value or "").lower() == "reset"
         return name in self._settings
+
+
+def without_rows(authorizer: Authorizer) -> Callable[..., int]:
+    """Return an authorizer for a CREATE statement that creates no rows: it also refuses a SELECT.
+    The module of a virtual table may select from its own, empty tables.
+    """
+    actions: set[int] = set()
+
+    def authorize(action: int, *place: str | None) -> int:
+        actions.add(action)
+        makes_rows = action == SELECT and CREATE_TABLE_OF_MODULE not in actions
+        return DENY if makes_rows else authorizer(action, *place)
+
+    return authorize

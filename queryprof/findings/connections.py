@@ -13,6 +13,7 @@ from queryprof.analysis.units import counted
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import Group
+from queryprof.findings.heavy_causes import SERVERS
 from queryprof.findings.indexes import works_hard
 from queryprof.findings.libraries import is_unknown
 from queryprof.findings.program import Program
@@ -57,6 +58,10 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             first = 0  # the CREATE already read the schema, so later queries do not pay for it
         words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
+        is_server = any(program.profile.systems.get(one.statement, "") in SERVERS for one in used)
+        how = "opens the file and reads the schema for its first statement"
+        if is_server:
+            how = "connects to the server and logs in"
         threads = tuple(_thread_of_each(program, group))
         line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # the line starts the thread
         found = program.finding(
@@ -69,13 +74,12 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(opened, 'connection')} opened for"
-                    f" {counted(executed, 'statement')}: each one opens the file and reads the"
-                    " schema for its first statement"
+                    f" {counted(executed, 'statement')}: each one {how}"
                     + (f", and runs {words} again" if words else "")
                 ),
                 *threads,
             ),
-            _keep_one(program, group, is_one_each),
+            _keep_one(program, group, is_one_each, is_server),
             program.loop_of(group),
             doubt=(
                 ""
@@ -89,7 +93,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         yield replace(found, is_least=True) if found and is_least else found
 
 
-def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
+def _keep_one(program: Program, group: Group, is_one_each: bool, is_server: bool) -> str:
     library = program.library(group.statement)
     if library == "sqlalchemy":
         return (
@@ -102,7 +106,7 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
             f"{library} opens a connection for each call. Check its documentation for a way to keep"
             " one open, or call it less often."
         )
-    if program.called_library(group.statement) in HANDING:  # each connection has its own thread
+    if is_server or program.called_library(group.statement) in HANDING:  # which has a thread each
         return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"

@@ -11,6 +11,7 @@ from queryprof.analysis.units import rows as rows_of
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import Group
 from queryprof.findings.heavy_causes import FEW, HeavyCause, cause_of, python_inside
+from queryprof.findings.locks import VACUUM_RARELY
 from queryprof.findings.program import Program
 
 AWAITED = {
@@ -217,10 +218,7 @@ KINDS = (
     (
         _is_vacuum,
         "VACUUM",
-        (
-            "Run it rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
-            " file."
-        ),
+        VACUUM_RARELY,
     ),
     (
         _is_definition,

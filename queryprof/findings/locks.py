@@ -56,6 +56,10 @@ NEVER_ENDED = (
     "COMMIT it, or ROLLBACK after an exception or a cancellation (`with connection:` does both),"
     " or close the blob that it wrote to: no COMMIT or ROLLBACK was seen."
 )
+VACUUM_RARELY = (
+    "Run VACUUM rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
+    " file."
+)
 OTHER_WORK_FIRST = (
     "Do the other work (computing, requests to other services) before the transaction takes the"
     " lock (at BEGIN IMMEDIATE, or the first write), or after COMMIT."
@@ -168,6 +172,7 @@ def _of_holder(program: Program, found: CausedWaits) -> Iterator[Consequence]:
             *_lost_changes_note(hold, is_endless),
         ),
         first_of(
+            (verb_of(found.holder.statement) == "VACUUM", VACUUM_RARELY),
             (works, FASTER + with_log),
             (reads and ends.upper().startswith(ENDS), COMMIT_FIRST + with_log),
             (reads, FETCH_FIRST + with_log),

@@ -110,7 +110,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if loop and parent and is_around_both(loop, group, parent):
             loop = None  # a template's or library's loop is between them
         outside = group.executions_outside >= FEW
-        is_sure = bool(in_spans or (outside and parent))
+        is_sure = bool(in_spans or (outside and (parent or _loads_lazily(program, group))))
         chooses = bool(loop) and group.clauses.chooses
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
@@ -118,6 +118,12 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             if IN_TEMPLATE in (program.note_of(group) or ""):
                 loop = None  # the loop is the template's
             yield _in_one_loop(program, group, loop, parent, in_spans)
+
+
+def _loads_lazily(program: Program, group: Group) -> bool:
+    """Return whether an object mapper loads an attribute of each of several objects."""
+    is_lazy = (program.note_of(group) or "").startswith(LAZY)
+    return is_lazy and not _needs_each_query(program, group)
 
 
 def _may_be_combined(program: Program, group: Group) -> bool:
@@ -176,7 +182,10 @@ def _in_one_loop(
             (in_tasks, SIDE_BY_SIDE),
             (follows, FOLLOWS),
             (arrives, ARRIVES),
-            (not (in_spans or parent), "The items of the loop may not come from a query."),
+            (
+                not (in_spans or parent or _loads_lazily(program, group)),
+                "The items of the loop may not come from a query.",
+            ),
         ),
         most=Severity.LOW if in_tasks or follows or arrives else Severity.HIGH,
     )

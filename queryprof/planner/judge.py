@@ -36,7 +36,7 @@ if __name__ == "__main__":  # import queryprof's modules beside this file, whate
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
 
-from queryprof.confined.authorizer import DENY, READ, SELECT, Authorizer
+from queryprof.confined.authorizer import READ, Authorizer, without_rows
 from queryprof.confined.process import confine_process, limit_files, limit_time
 from queryprof.planner.libraries import Apsw, Sqlite3
 
@@ -171,11 +171,7 @@ class Executor:
         if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
             self.do(name, sql)
             return
-
-        def authorize(action: int, *place: Any) -> int:
-            return DENY if action == SELECT else self.authorizer(action, *place)
-
-        self._library.set_authorizer(self._copies[name], authorize)
+        self._library.set_authorizer(self._copies[name], without_rows(self.authorizer))
         try:
             self.do(name, sql)
         finally:

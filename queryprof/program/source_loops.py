@@ -299,8 +299,8 @@ def _is_endless(loop: ast.While) -> bool:
 
 
 def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Return whether each pass gets an item from a queue's variable or attribute. A `get()` of a
-    query follows a call.
+    """Return whether each pass gets an item from a queue's variable or attribute. A query's `get()`
+    has a key, or follows a call.
     """
     values = (one.value for one in _variable_changes(loop) if one.names)
     calls = (one.value if isinstance(one, ast.Await) else one for one in values)
@@ -309,15 +309,20 @@ def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
         and isinstance(one.func, ast.Attribute)
         and isinstance(one.func.value, ast.Name | ast.Attribute)
         and one.func.attr in TAKES
-        and not one.args
+        and _has_no_key(one)
         for one in calls
     )
+
+
+def _has_no_key(call: ast.Call) -> bool:
+    """Return whether a call says at most how long to wait: `get(timeout=1)`, not `get(pk=1)`."""
+    return not call.args and all(one.arg in ("block", "timeout") for one in call.keywords)
 
 
 def _is_waiting(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return isinstance(node, ast.Await)
-    is_queue = node.func.attr == "get" and not node.args
+    is_queue = node.func.attr == "get" and _has_no_key(node)
     return is_queue or node.func.attr in WAITS
 
 

@@ -398,18 +398,3 @@ def test_a_loop_keeps_its_kind_and_steps_in_the_next_window() -> None:
     (loop,) = read_profile(str(parts()[-1])).loops
     assert (loop.kind, loop.has_steps) == ("asyncio", True)
     assert loop.steps
-
-
-EXECUTES_ITSELF = """
-import os, sqlite3, sys
-c = sqlite3.connect(":memory:")
-for number in range(5): c.execute("SELECT ?", (number,)).fetchone()
-if "again" not in sys.argv:
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], "again"])
-"""
-
-
-def test_the_trace_of_an_earlier_program_in_the_same_process_is_named(queryprof: Run) -> None:
-    assert run(EXECUTES_ITSELF, QUERYPROF="x.qprof").returncode == 0
-    report = queryprof("report", "x.qprof")
-    assert "this recording has 1 more trace: x-" in " ".join(report.stderr.split())

@@ -84,3 +84,16 @@ def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
     found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
     (inserts,) = (each for each in found if each.category == "single_inserts")
     assert ("also runs refresh_total(): do that once" in inserts.fix) == has_handler
+
+
+def test_a_template_that_loads_an_attribute_of_each_object_is_an_n_plus_one() -> None:
+    """The loop is in the template, and some objects have the same author: no counts are equal."""
+    books, author = "SELECT id FROM book", "SELECT name FROM author WHERE id = ?"
+    one = aggregate(author, (QUERY, MAIN), ns=400 * MS, count=700)._replace(rows=700)
+    two = aggregate(books, (MAIN,), ns=5 * MS, count=1)._replace(rows=800)
+    profile = replace(
+        profile_of(one, two), notes={author: "lazy load of Book.author in template page.html:3"}
+    )
+    found = find(Report(profile), lambda *_: None, {})
+    assert [each.category for each in found if each.statement == author] == ["n_plus_one"]
+    assert not found[0].doubt

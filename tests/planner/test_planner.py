@@ -379,7 +379,6 @@ def test_a_partial_index_is_used_for_its_value() -> None:
 
 
 def test_a_trigger_into_a_virtual_table_hides_no_table() -> None:
-    """The copy for the planner has no virtual tables."""
     created = (
         "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)",
         "CREATE VIRTUAL TABLE words USING fts5 (text)",

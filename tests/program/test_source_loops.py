@@ -15,7 +15,7 @@ from analysis.by_hand import aggregate, profile_of
 from queryprof.analysis.report import Report
 from queryprof.findings.program import Program
 from queryprof.model import ENDLESS, Frame, StackSample
-from queryprof.program.source_loops import follows_rows, sleeps
+from queryprof.program.source_loops import follows_rows, loop_in, sleeps
 from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -339,3 +339,20 @@ def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> No
         return seen
 
     assert steps(400) < 2.2 * steps(200)
+
+
+@pytest.mark.parametrize(
+    ("call", "is_endless"),
+    [
+        ("Model.objects.get(pk=item)", False),
+        ("Entity.get(sku=item)", False),
+        ("jobs.get()", True),
+        ("jobs.get(timeout=1)", True),
+        ("jobs.get(block=True, timeout=1)", True),
+    ],
+)
+def test_a_queue_has_no_key(call: str, is_endless: bool) -> None:
+    text = f"def run(items):\n    for item in items:\n        found = {call}\n        use(found)\n"
+    loop = loop_in(text, Frame("run", "app.py", 3, "user"), "")
+    assert (loop == ENDLESS) == is_endless
+    assert loop is not None
