@@ -40,7 +40,7 @@ class CountedQueries:
         return _AtMost(queries, **limits)
 
 
-class LimitError(pytest.fail.Exception, AssertionError):
+class LimitError(pytest.fail.Exception, AssertionError):  # type: ignore[misc, name-defined]
     """An AssertionError that pytest reports without a traceback."""
 
 
@@ -52,7 +52,7 @@ class _AtMost(at_most):
         try:
             super().__exit__(kind, *rest)
         except AssertionError as error:
-            raise LimitError(str(error), pytrace=False) from None
+            raise LimitError(str(error), pytrace=False) from None  # type: ignore[call-arg]
 
 
 class _Unrecorded(CountedQueries):
