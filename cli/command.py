@@ -120,4 +120,4 @@ def _no_core_dump() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError):
-        pass  # ignore: only our own core dump could then overwrite the program's
+        pass  # ignore: at worst, our own core dump overwrites the program's

@@ -47,8 +47,9 @@ def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str,
     one.
 
     Args:
-        gone, new: the cost of each statement, executions first. Among equal statements the most
-            expensive are paired. A statement that ran once is not paired with one that ran often.
+        gone, new: the cost of each statement, executions first. Statements that differ only in
+            names are paired in the order of their costs. A statement that ran once is not paired
+            with one that ran often.
     """
     waiting: dict[object, list[str]] = {}
     for statement in _most_expensive_first(gone):

@@ -58,7 +58,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
         served = program.served(group)
-        if served and (served.is_other or (served.by_prefix and group.share_of_open == 1.0)):
+        if served and (served.is_other or (served.by_prefix and group.share_of_wildcards == 1.0)):
             continue  # see full_scan
         if program.stale_statistics(group.statement):
             continue  # SQLite may skip an index because the table was small
@@ -69,7 +69,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             continue
         left = rows_left(group, served)
         wins = wins_of(served, left, read)
-        is_prefix = bool(served and served.by_prefix and group.share_of_open != 0.0)
+        is_prefix = bool(served and served.by_prefix and group.share_of_wildcards != 0.0)
         is_unknown = bool(served and served.by_prefix and wins[1] < wins[0] / 2)
         yield program.finding(
             "index_defeated",

@@ -33,7 +33,7 @@ class GivenValues:
         """
         return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
 
-    def share_of_open(self, executions: int) -> float | None:
+    def share_of_wildcards(self, executions: int) -> float | None:
         """Return the share of values that begin with a wildcard; None if there are too few
         samples.
         """

@@ -288,12 +288,12 @@ class Group:
         return self.clauses.skips and not is_small
 
     @cached_property
-    def share_of_open(self) -> float | None:
+    def share_of_wildcards(self) -> float | None:
         """The share of the executions whose patterns begin with a wildcard; None if the statement
         has no patterns or the share is unknown.
         """
         has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
-        return self.given.share_of_open(self.totals.executions) if has_pattern else None
+        return self.given.share_of_wildcards(self.totals.executions) if has_pattern else None
 
     @property
     def fetches(self) -> int:

@@ -128,7 +128,9 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         if loaded.startswith(COLUMN):
             how = "list it in `.only()`, or remove it from `.defer()`"
     if "PATH" in how:
-        how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
+        how += (
+            f", where PATH leads from the parent query's objects to {relation.rpartition('.')[0]}"
+        )
     where = f" {place} reads it." if place else ""
     return f"Load {relation} with the parent query: {how}.{where}"
 

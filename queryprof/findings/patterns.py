@@ -18,7 +18,7 @@ def open_pattern(program: Program) -> Iterator[Finding | None]:
     for group in groups_with_mark(program, SCAN):
         totals, served = group.totals, program.served(group)
         has_index = served and (served.is_other or (served.code and not served.by_prefix))
-        if group.share_of_open != 1.0 or has_index:
+        if group.share_of_wildcards != 1.0 or has_index:
             continue
         yield program.finding(
             "full_scan",

@@ -150,7 +150,7 @@ def _scan_doubt(
     """Return why an index may not help a scan; "" if it certainly does."""
     read, returned = group.totals.full_scan_steps or 0.0, group.totals.rows_each or 0.0
     index = served if served and served.code else None
-    is_open = group.share_of_open == 0.0
+    is_open = group.share_of_wildcards == 0.0
     by_range = served and served.by_range and returned < MANY_RETURNED and not served.row_steps
     reads_most = served and (is_covering or served.covers) and left.least > read / 2
     looks_up = index and not index.covers and returned >= MANY_FETCHED * read

@@ -76,9 +76,9 @@ class Measurement:
 class Judge:
     """Copies of a database, and a process that executes statements on them.
 
-    When the time limit is reached, running statements are interrupted. If SQLite does not react
-    within one of its steps, the process is ended. The next `deadline` starts a new process, which
-    has only the copy of the database.
+    When the time limit is reached, running statements are interrupted. If SQLite is in a long step
+    and does not react, the process is ended. The next `deadline` starts a new process, which has
+    only the copy of the database.
     """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:

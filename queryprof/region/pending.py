@@ -165,7 +165,7 @@ class _Settling:
         self._by_key = {row.key: row for row in rows}
 
     def settle(self, calls: bytes) -> None:
-        """Add the calls in these rows."""
+        """Add the ended calls in `calls`, packed rows of the region's table of calls."""
         names = [
             "stage",
             "ignored",

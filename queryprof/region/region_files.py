@@ -316,7 +316,7 @@ def _pid_namespace() -> int:
 
 
 def has_living_region(path: str) -> bool:
-    """Return whether another process that may run records for the trace at `path`."""
+    """Return whether another process records to the trace at `path`. It may still be running."""
     from queryprof.region.region import opened_region
 
     for found in regions_of(path):
@@ -330,7 +330,7 @@ def has_living_region(path: str) -> bool:
 
 
 def records_to(region: Region, path: str) -> bool:
-    """Return whether a process that may run records in this region for the trace at `path`."""
+    """Return whether this region belongs to the trace at `path`, and its process may be running."""
     from queryprof.region.identity import trace_of
 
     return (

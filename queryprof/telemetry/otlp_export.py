@@ -19,7 +19,7 @@ from queryprof.telemetry.otlp_metrics import (
     resources_of,
 )
 from queryprof.telemetry.otlp_sending import MAX_ITEMS, NOTHING, Delivered, Sender
-from queryprof.telemetry.otlp_traces import OfProcess, spans_of, traces_request
+from queryprof.telemetry.otlp_traces import ProcessSpan, spans_of, traces_request
 
 
 class SentCounts(NamedTuple):
@@ -67,7 +67,7 @@ class OtlpExport:
         def of_points(some: Sequence[Point]) -> Message:
             return metrics_request(some, resources, self._is_cumulative)
 
-        def of_spans(some: Sequence[OfProcess]) -> Message:
+        def of_spans(some: Sequence[ProcessSpan]) -> Message:
             return traces_request(some, resources)
 
         sent_bytes = 0

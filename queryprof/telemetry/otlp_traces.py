@@ -22,18 +22,18 @@ FIRST_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class OfProcess:
+class ProcessSpan:
     """A span, and the number of its process."""
 
     process: int
     span: trace_pb2.Span
 
 
-def spans_of(profile: Profile, has_text: bool) -> list[OfProcess]:
+def spans_of(profile: Profile, has_text: bool) -> list[ProcessSpan]:
     """Return the slowest spans and their runs."""
     names = AttributeNames(profile, has_text)
     return [
-        OfProcess(slow.thread.process_id, one)
+        ProcessSpan(slow.thread.process_id, one)
         for slow in profile.slow_spans
         for one in _spans_of_slow(profile, slow, names)
     ]
@@ -101,7 +101,7 @@ def _text(text: str) -> str:
 
 
 def traces_request(
-    spans: Sequence[OfProcess], resources: Mapping[int, Resource]
+    spans: Sequence[ProcessSpan], resources: Mapping[int, Resource]
 ) -> ExportTraceServiceRequest:
     """Return spans as a message of the protocol."""
     request = ExportTraceServiceRequest()

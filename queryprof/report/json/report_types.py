@@ -200,7 +200,7 @@ class Loop:
 
     kind: Annotated[str, "asyncio, uvloop, trio or twisted"]
     thread: str
-    runs: Annotated[int, "how often a loop started: three times in one asyncio.run()"]
+    runs: Annotated[int, "how often a loop was started; asyncio.run() starts its loop three times"]
     run_ns: int
     busy_ns: Annotated[int | None, "in steps; null if unknown"]
     steps: int | None
