@@ -58,7 +58,7 @@ qp_traced_connection *qp_traced_of(const void *db)
     return number ? state.connections[number - 1] : NULL;
 }
 
-/* The number of an unused record; 0 if all are in use. */
+/* Returns the number of an unused record; 0 if all records are in use. */
 static uint32_t take_free(void)
 {
     uint32_t number = state.free;
@@ -263,7 +263,7 @@ qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
     return counters;
 }
 
-/* Reads counters without the GIL: they are kept for the next probed call. */
+/* Reads counters without the GIL, and keeps them for the next probed call. */
 void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s)
 {
     qp_counters counters = qp_traced_read(t, s);

@@ -11,11 +11,11 @@
 #include "sums/aggregates.h"
 
 enum {
-    QP_COUNTERS = 5, /* kept by SQLite for each statement */
+    QP_COUNTERS = 5, /* counters that SQLite keeps for each statement */
     QP_CONNECTION_SETS = 16,
     QP_CONNECTION_WAYS = 4,
     QP_CONNECTION_BLOCKS =
-        64, /* blocks x sets x ways statements of one connection are kept at once */
+        64, /* blocks x sets x ways: the most statements kept for one connection */
     QP_BLOCK_STATEMENTS = QP_CONNECTION_SETS * QP_CONNECTION_WAYS
 };
 
@@ -23,14 +23,14 @@ enum {
  * statement that is not transient is owned by one of the driver's statement objects. These objects
  * are watched, so the statement is removed from here before it is finalized. */
 typedef struct {
-    void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL if free */
+    void *volatile statement; /* sqlite3_stmt *, owned by SQLite; NULL if free */
     bool is_whole;            /* the program's text ends with this statement */
     bool transient;           /* no statement object holds it: it may be finalized at any time */
     bool is_over;  /* a transient statement that has ended, and whose counters were read */
     uint32_t runs; /* for a transient statement: SQLite's count of its runs when it was last read */
     void *volatile held; /* equal to `statement` if a statement object owns the statement, else
-                          * NULL; written last, because it may be read with the GIL and without
-                          * the mutex */
+                          * NULL; written last, because threads with the GIL read it without the
+                          * mutex */
     qp_key key;
     uint32_t base[QP_COUNTERS]; /* the last reading; wraps around like SQLite's counters */
     uint32_t executions;        /* executions begun since the last reading */
@@ -45,19 +45,19 @@ typedef struct qp_statement_block {
     struct qp_statement_block *more; /* or NULL */
 } qp_statement_block;
 
-/* A connection whose statements are traced. Used only with its mutex held: inside SQLite's calls on
- * it, or when counters are flushed. */
+/* A connection whose statements are traced. Use the record only with the connection's mutex held:
+ * inside SQLite's calls on the connection, or when counters are flushed. */
 typedef struct {
     const qp_sqlite_functions *sqlite;
-    void *db;      /* sqlite3 *, SQLite's; NULL if free */
+    void *db;      /* sqlite3 *, owned by SQLite; NULL if free */
     uint32_t next; /* 1 + the number of the next record in its chain or in the free list; 0: none */
-    uint64_t serial;  /* 1, 2, 3, ... in the order in which they were taken */
+    uint64_t serial;  /* 1, 2, 3, ... in the order in which records were taken */
     char *path;       /* owned: the file of its main database, as opened; NULL if none */
     bool traces_ends; /* SQLite reports each statement's end, after which the statement is not
                        * kept unless it runs again */
     uint32_t epoch;   /* value of qp_counting.epoch for which the content is valid */
-    /* Calls in progress that need statements' ends. Changed with the GIL, also read with only the
-     * mutex. */
+    /* Number of calls in progress that need the ends of statements. Change it with the GIL; read it
+     * with the GIL or the mutex. */
     _Atomic uint32_t watchers;
     qp_counted_statement *last;    /* the statement that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* the statement whose page fetches are being counted; or NULL */
@@ -75,10 +75,11 @@ typedef struct {
 /* Allocates the table, once. Returns false if out of memory. */
 bool qp_traced_connections_start(void);
 
-/* The record of a connection (sqlite3 *), or NULL. Its content may change at any time. */
+/* Returns the record of a connection (sqlite3 *), or NULL. Other threads may change the record at
+ * any time. */
 qp_traced_connection *qp_traced_of(const void *db);
 
-/* Takes an empty record for a new connection; NULL if the table is full. */
+/* Returns an empty record for a new connection; NULL if the table is full. */
 qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 
 /* Releases the record of a connection that closes. */
@@ -95,15 +96,17 @@ void *qp_traced_held(const qp_traced_connection *traced);
 /* Forgets all statements of a record. */
 void qp_traced_forget(qp_traced_connection *traced);
 
-/* A copy of a path (the caller owns it: qp_release); NULL without a path or memory. */
+/* Returns a copy of a path (owned by the caller: qp_release); NULL if there is no path or no
+ * memory. */
 char *qp_copy_path(const char *path);
 
-/* Returns a copy of a connection's path, by the connection's serial number, even after the
- * connection was closed. `is_known` is set to false if the connection's record was reused. */
+/* Returns a copy of a connection's path (owned by the caller: qp_release), by the connection's
+ * serial number, even after the connection was closed. `is_known` is set to false if the
+ * connection's record was reused. */
 char *qp_traced_path(uint64_t serial, bool *is_known);
 
 /* Calls `visit` for each record in use; `visit` must not wait. The connection may be closed: SQLite
- * does not report the closing of one whose trace callback was replaced. */
+ * does not report the closing of a connection whose trace callback was replaced. */
 void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced));
 
 /* Returns the slot of a statement in its connection's record, or NULL. */
@@ -114,9 +117,9 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient);
 
-/* Returns whether a connection is in a transaction. The connection must be open. It is open during
- * SQLite's calls on it, and, if the driver clears its reference before closing, while the GIL is
- * held. */
+/* Returns whether a connection is in a transaction. The connection must be open. A connection is
+ * open during SQLite's calls on it. While the GIL is held, it is also open if the driver clears its
+ * reference before closing. */
 static inline qp_transaction qp_traced_transaction(const qp_traced_connection *t)
 {
     return t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
@@ -129,8 +132,8 @@ static inline void qp_traced_clear_slot(qp_counted_statement *s)
     s->statement = NULL;
 }
 
-/* Returns whether a statement at the address of an ended statement is the same one, which its
- * number of runs shows. If so, clears `is_over`. */
+/* Returns whether an ended statement runs again: the statement at its address has the same number
+ * of runs. If so, clears `is_over`. */
 static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->is_over ||
@@ -148,7 +151,7 @@ void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s);
 /* Returns a statement's counters since the last reading, and counts from zero again. */
 qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s);
 
-/* Reads a statement's counters without the GIL. They are kept for the next probed call. */
+/* Reads a statement's counters without the GIL, and keeps the counters for the next probed call. */
 void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads the present counters of a statement (sqlite3_stmt *). */

@@ -18,7 +18,7 @@
 #include "sqlite/statement_objects.h"
 
 static bool files_are_watched;
-static _Atomic uint64_t unseen_files; /* connections */
+static _Atomic uint64_t unseen_files; /* connections whose file work is not seen */
 
 static void note_files(const qp_sqlite_functions *sqlite, void *db)
 {
@@ -218,8 +218,9 @@ void qp_counters_attach(PyObject *connection)
     if (!db || (t && t->epoch == qp_counting.epoch) || qp_connection_has_callback(connection)) {
         return;
     }
-    /* The driver clears the connection's db, with the GIL, before it closes it; so it is open. The
-     * mutex's holder may be waiting for the GIL: try, and never wait. */
+    /* The driver clears the connection's db with the GIL held before it closes the connection, so
+     * the connection is open. The mutex's holder may be waiting for the GIL: try, and never
+     * wait. */
     void *mutex = qp_sqlite_connection(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
     if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
         return;
@@ -316,8 +317,9 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
         return false; /* a callback of the program may have replaced ours */
     }
     t->watchers += ends ? 1 : t->watchers ? -1u : 0;
-    /* The caller holds the GIL and the mutex's holder may be waiting for it: blocking on the mutex
-     * could deadlock. If it is taken, the next end of a statement stops the trace of ends. */
+    /* The caller holds the GIL, and the mutex's holder may be waiting for the GIL: blocking on the
+     * mutex could deadlock. If the mutex is taken, the next end of a statement stops the trace of
+     * ends. */
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) != 0) {
         t->watchers -= ends;

@@ -14,7 +14,7 @@
 
 enum {
     PATHS = 8192,
-    SLOTS = 2 * PATHS, /* twice as many as paths, so that they are never full */
+    SLOTS = 2 * PATHS, /* twice as many as paths, so that the slots are never full */
     MASK = SLOTS - 1
 };
 
@@ -28,7 +28,7 @@ static struct {
 static _Atomic uint32_t last;         /* the last number given to a path */
 static _Atomic uint32_t slots[SLOTS]; /* numbers of paths, by the path's hash */
 
-/* The identity of the file with a path; 0 without a file. Keeps errno. */
+/* Returns the identity of the file at a path; 0 if there is no file. Preserves errno. */
 static uint64_t identity_of(const char *path)
 {
     struct stat found;
@@ -62,8 +62,8 @@ static uint32_t linked_with(uint64_t identity)
     return known && identity_of(paths[known].text) == identity ? known : 0;
 }
 
-/* Assign a file's identity to a path, and clear it from any older path: the system has reused it.
- */
+/* Assigns a file's identity to a path. Clears the identity from older paths, because the system has
+ * reused it. */
 static void identify(uint32_t number, uint64_t identity)
 {
     if (paths[number].identity == identity) {
@@ -106,7 +106,7 @@ static uint32_t number_of(const char *path, uint64_t identity)
                 known = own;
             }
         }
-        if (!strcmp(paths[known].text, path)) { /* another thread may have added it */
+        if (!strcmp(paths[known].text, path)) { /* another thread may have added the path */
             identify(known, identity);
             return known;
         }

@@ -10,10 +10,10 @@
  * of an attached database is not stored: it is a value in a statement, which may be a secret. */
 uint32_t qp_path_of_database(const char *path, bool of_main);
 
-/* A path by its number; "" for 0. For a file that was never a main database: "(attached" with its
- * identity, or "" if there were too many. */
+/* Returns a path by its number (static text); "" for 0. For a file that was never a main database:
+ * "(attached IDENTITY)", or "(attached)" if there were too many such files. */
 const char *qp_path_text(uint32_t number);
 
-/* The identity of the file with this path: a hash of its device and inode, which is the same in
- * each process; 0 if unknown. */
+/* Returns the identity of the file at this path: a hash of the file's device and inode, which is
+ * the same in each process; 0 if unknown. */
 uint64_t qp_path_identity(uint32_t number);

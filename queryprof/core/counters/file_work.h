@@ -1,6 +1,6 @@
 /* The work of a driver's call on files and locks: SQLite's requests to the operating system during
- * the call. It is part of the call, and only the call's thread writes it, mostly without the GIL.
- * */
+ * the call. The call contains this work. Only the call's thread writes the work, mostly without the
+ * GIL. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,13 +10,13 @@
 
 enum { QP_CALL_HOLDS = 8, QP_CALL_WAITS = 4 };
 
-/* Locks of one kind on one database that this call took for one key and released: their sums, and
- * the start and end of the longest. */
+/* Locks of one kind on one database that this call released and that were taken for one key: the
+ * sums of the locks, and the start and end of the longest lock. */
 typedef struct {
     qp_lock_kind kind;
     uint32_t path; /* number of the database's path: see locks.h */
-    bool is_own;   /* the call that releases the locks also took them. Its key is not final before
-                    * its end */
+    bool is_own;   /* the call that releases the locks also took them, so their key is final only
+                    * when the call ends */
     qp_key key;
     qp_lock_sums sums;
     qp_lock_time longest;
@@ -41,8 +41,8 @@ typedef struct {
     const void *refused_file; /* identity; NULL if nothing was refused */
     uint64_t refused_ticks;
     int64_t file_ticks_then;          /* file time when the lock was refused; later file time is
-                                       * no waiting */
-    int waits;                        /* number of waits; 0 if `wait` is not valid */
+                                       * not waiting time */
+    int waits;                        /* number of valid elements in `wait` */
     qp_call_wait wait[QP_CALL_WAITS]; /* the last wait, and the longest earlier ones */
     /* About the last wait: */
     const void *waited_file; /* identity of the file whose lock is not granted yet; NULL if it was

@@ -16,8 +16,8 @@ static qp_call_wait *last_wait(qp_file_work *work)
     return work->waits ? &work->wait[work->waits - 1] : NULL;
 }
 
-/* Adds the time since the lock was refused, in which the call waited in SQLite's busy handler or in
- * the program's. */
+/* Adds the time since the lock was refused. The call spent this time in the busy handler of SQLite
+ * or of the program. */
 void qp_lock_waited(const void *f, qp_active *call)
 {
     qp_file_work *work = &call->work;

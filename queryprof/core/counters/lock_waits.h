@@ -1,15 +1,14 @@
-/* The waits of a driver's call for locks on files: SQLite's functions for locks report here each
- * attempt and each refusal, without the GIL.
- */
+/* The waits of a driver's call for locks on files. The watched lock functions of SQLite's files
+ * report each attempt and each refusal here, without the GIL. */
 #pragma once
 
 #include "counters/statement_events.h"
 
-/* A call tries to take a refused lock again, or another lock of the file. */
+/* Notes that a call tries to take a refused lock again, or another lock of the same file. */
 void qp_lock_waited(const void *file, qp_active *call);
 
-/* A lock of a file (identity only) is attempted for the call in progress in this thread (NULL: for
- * none). */
+/* Notes that the call in progress in this thread (NULL if none) tries to take a lock of a file
+ * (identity only). */
 static inline void qp_lock_attempted(const void *file, qp_active *call)
 {
     if (call && call->work.refused_file == file) {
@@ -17,10 +16,10 @@ static inline void qp_lock_attempted(const void *file, qp_active *call)
     }
 }
 
-/* A lock was refused. `lock` is the number of the file's lock. */
+/* Notes that a lock was refused. `lock` is the number of the file's lock. */
 void qp_lock_refused(const void *file, int lock, qp_active *call);
 
-/* A lock was granted: a wait for it is over. */
+/* Notes that a lock was granted, so that a wait for the lock is over. */
 static inline void qp_lock_granted(const void *file, int lock, qp_active *call)
 {
     if (call && call->work.waited_file == file && call->work.waited_lock == lock) {

@@ -27,7 +27,7 @@ void qp_locks_opened(const void *file, const char *path, bool of_main)
     for (int i = 0; number && i < QP_LOCKED_FILES_NEAR; i++) {
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&place[i].file, &none, file)) {
-            place[i].path = number; /* only read for this file, which is not in use yet */
+            place[i].path = number; /* no other thread reads it: the file is not in use yet */
             place[i].number = ++last_file;
             place[i].has_wal = false;
             memset(place[i].held, 0, sizeof place[i].held);
@@ -46,7 +46,8 @@ void qp_locks_closed(const void *file)
     }
 }
 
-/* The time that a thread has spent in the driver's calls, including the one in progress. */
+/* Returns the time that a thread has spent in the driver's calls, including the call in
+ * progress. */
 static int64_t database_ticks(const qp_thread *thread, const qp_active *call, uint64_t now)
 {
     while (call->below) {
@@ -99,7 +100,7 @@ static void unpublish_lock(const qp_locked_file *file, const qp_held_lock *lock)
 }
 
 /* Returns when a call took a read lock: the end of its wait for that file, or else the start of the
- * call. It does not read the clock, because every query would pay for that. */
+ * call. Does not read the clock, because that would slow every query. */
 static uint64_t begin_of_read(const qp_locked_file *file, const qp_active *call)
 {
     const qp_file_work *work = &call->work;

@@ -1,7 +1,7 @@
-/* The locks that connections hold on database files: for which statement they were taken, and for
- * how long. SQLite's functions for locks report here, without the GIL, each file in one thread at a
- * time (https://www.sqlite.org/lockingv3.html, https://www.sqlite.org/walformat.html).
- */
+/* The locks that connections hold on database files: the statement that took each lock, and how
+ * long it was held. The watched lock functions of SQLite's files report here, without the GIL. Only
+ * one thread at a time reports about a file (https://www.sqlite.org/lockingv3.html,
+ * https://www.sqlite.org/walformat.html). */
 #pragma once
 
 #include <stdatomic.h>
@@ -25,8 +25,8 @@ typedef struct {
     uint64_t start_ticks;
     int64_t database_ticks; /* the thread's database time when it took the lock */
     int64_t changed_rows;   /* rows that the thread had changed when it took the lock */
-    uint64_t counted_ticks; /* the sums contain the lock's time until then; 0 if they do not
-                             * contain the lock */
+    uint64_t counted_ticks; /* the sums contain the lock's time up to these ticks; 0 if they do not
+                               contain the lock */
     bool writes;            /* read lock: its transaction also took the write lock */
     bool blocks;            /* read lock: a writer of this process waits for readers */
     qp_held_row *row;       /* write lock: the row that readers see; NULL if there is no room */
@@ -36,14 +36,14 @@ typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL if free */
     uint32_t path;            /* number of the database's path */
     uint32_t number;          /* counts all files that this process opened */
-    bool has_wal;             /* the file's own lock is no read transaction, because the log has
-                               * separate locks */
+    bool has_wal; /* the database has a write-ahead log, which has separate locks: the file's own
+                     lock is not a read transaction */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
 
 extern qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-/* A database's file is opened, closed. `of_main`: see database_paths.h. */
+/* Adds or removes an open database file (identity only). `of_main`: see database_paths.h. */
 void qp_locks_opened(const void *file, const char *path, bool of_main);
 void qp_locks_closed(const void *file);
 
@@ -52,7 +52,7 @@ static inline qp_locked_file *qp_locks_first_place(const void *file)
     return &qp_locked_files[((uint64_t)(uintptr_t)file * QP_GOLDEN_RATIO >> 40) % QP_LOCKED_FILES];
 }
 
-/* The locks of an open file; NULL if they are not known. */
+/* Returns the locks of an open file; NULL if the file is unknown. */
 static inline qp_locked_file *qp_locks_of(const void *file)
 {
     qp_locked_file *place = qp_locks_first_place(file);
@@ -64,12 +64,13 @@ static inline qp_locked_file *qp_locks_of(const void *file)
     return NULL;
 }
 
-/* A lock is taken for this thread's call in progress (NULL without a call), or released. */
+/* Notes that a lock was taken or released in this thread's call in progress (NULL if there is no
+ * call). */
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
-/* Notes that a connection with the write lock of a database (a number of database_paths.h) waits
- * for readers. */
+/* Notes that a connection with the write lock of a database waits for readers. `path` is the number
+ * of the database's path. */
 void qp_locks_writer_waits(uint32_t path);
 
 /* Sets the key of the locks that a call took and that are still held. The locks have the call's

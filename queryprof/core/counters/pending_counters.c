@@ -28,8 +28,8 @@ volatile bool qp_pending_counters_due = false;
 
 void qp_pending_counters_after_fork(void)
 {
-    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the thread that held it may not
-                                                              * exist in the child */
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the thread that held the lock may
+                                                              * not exist in the child */
     table.count = 0;
     qp_pending_counters_due = false;
     lost = 0;

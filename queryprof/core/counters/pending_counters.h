@@ -1,4 +1,4 @@
-/* Counters that were read without the GIL: they are kept for the next probed call. */
+/* Counters that were read without the GIL, and that are kept for the next probed call. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,16 +16,15 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
  * decided. */
 void qp_pending_counters_rename(const qp_key *from, uint32_t statement);
 
-/* Whether too many keys are pending, so that they must be collected now. A loop over one statement
- * adds to a single key until the next flush. */
+/* True if so many keys are pending that the counters must be collected now. A loop over one
+ * statement adds to a single key until the next flush. */
 extern volatile bool qp_pending_counters_due;
 
-/* Adds the pending counters to their aggregates. The caller must hold the GIL, also for the next
- * function. */
+/* Adds the pending counters to their aggregates. The caller must hold the GIL. */
 void qp_pending_counters_collect(void);
 
-/* Adds counters to their aggregate. */
+/* Adds counters to the aggregate of a key. The caller must hold the GIL. */
 void qp_counters_add_to(qp_key key, const qp_counters *counters);
 
-/* Statements whose counters were lost because the table was full. */
+/* Returns the number of statements whose counters were lost because the table was full. */
 uint64_t qp_counters_lost(void);

@@ -69,7 +69,7 @@ uint64_t qp_plans_requested(void)
     return table.explained;
 }
 
-/* The entry of a statement with a schema, or the free one for it. */
+/* Returns the entry of a statement with a schema, or the free entry for the pair. */
 static known_plan *find_plan(uint64_t schema, uint32_t statement)
 {
     uint64_t slot = qp_hash_mix(schema, statement) % KNOWN_SLOTS;
@@ -108,7 +108,7 @@ static const char *path_of(const qp_traced_connection *traced)
     return traced->path ? traced->path : "";
 }
 
-/* The number of the schema that the connection sees now. */
+/* Returns the number of the schema that the connection sees now. */
 static uint64_t schema_of(qp_traced_connection *traced)
 {
     if (traced->reprepared) {
@@ -215,7 +215,7 @@ static bool is_shared(const qp_traced_connection *traced, const char *tree)
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
 
-/* Stores a plan. It may be empty: SQLite returned no steps. */
+/* Stores a plan. The text is empty if SQLite returned no steps. */
 static void keep_plan(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
     if (is_shared(traced, tree)) {

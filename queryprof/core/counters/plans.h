@@ -2,7 +2,7 @@
  *
  * A probe looks up a statement before the call (qp_plan_known: nearly always one comparison). If
  * the statement is new on its connection, the probe requests its plan: SQLite explains it as it
- * starts, and the plan is kept after the call. This takes at most the allowed share of the
+ * starts, and the plan is kept after the call. Plan requests take at most the allowed share of the
  * program's time.
  */
 #pragma once
@@ -26,12 +26,12 @@ typedef struct {
     uint64_t question; /* the statement and, in the upper half, the generation */
 } qp_plan_cached;
 
-/* Statements whose plan needs no request in this generation. A new generation begins when plans
- * were listed, and when any schema has changed. */
+/* Statements whose plan needs no request in this generation. A new generation begins after plans
+ * were listed, and after any schema has changed. */
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
 extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 
-/* A call's request for a plan, or its schema change. */
+/* A call's request for a plan, or the call's schema change. */
 typedef struct {
     qp_explanation explanation;
     qp_traced_connection *traced; /* the connection's record; NULL if the call has no question */
@@ -79,5 +79,5 @@ void qp_plans_stop(void);
 /* Drops all plans. */
 void qp_plans_clear(void);
 
-/* Plans requested so far. */
+/* Returns the number of plans requested so far. */
 uint64_t qp_plans_requested(void);

@@ -5,8 +5,9 @@
 #include "counters/statement_events.h"
 #include "sqlite/library.h"
 
-/* Returns the connection, or NULL if no statement object keeps the connection alive. While the GIL
- * is held, no statement object is deallocated. Before it is, its statement is removed. */
+/* Returns the connection, or NULL if no statement object keeps the connection alive. A statement
+ * object is not deallocated while the GIL is held, and its statement leaves the record before the
+ * deallocation. */
 static void *living_connection(const qp_traced_connection *t)
 {
     void *statement = qp_traced_held(t);

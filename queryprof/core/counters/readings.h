@@ -4,7 +4,7 @@
 
 #include "memory/tables.h"
 
-/* Adds all counters so far to the aggregates; busy connections are left for the next time. */
+/* Adds all counters so far to the aggregates. Skips busy connections until the next call. */
 void qp_counters_flush(void);
 
 /* Calls `note` for the key of each statement that is still running. If another thread uses a

@@ -10,8 +10,8 @@
 
 struct qp_counting qp_counting;
 
-/* Returns a str's UTF-8 as the driver made it for SQLite, without the GIL. The object does not
- * change, and the driver's caller keeps it. NULL if it has no UTF-8 yet. */
+/* Returns the UTF-8 of a str that the driver made for SQLite (borrowed), without the GIL. The str
+ * is immutable, and the driver's caller keeps it. NULL if the str has no UTF-8 yet. */
 static const char *utf8_of(PyObject *text, size_t *length)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -71,7 +71,7 @@ static inline qp_meter *meter_here(void)
 }
 
 /* Returns the call whose statement may start here, and sets `*meter`; NULL if no call fits.
- * `*is_inside` is set if a part of a statement, or a statement inside another one, starts. Calls of
+ * `*is_inside` is set if the statement is a part of another statement, or runs inside one. Calls of
  * other greenlets may also be in progress. */
 static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,
                           bool *is_inside)
@@ -222,7 +222,7 @@ static QP_COLD void connection_closed(qp_traced_connection *t)
     qp_traced_release(t);
 }
 
-/* Returns whether a statement starts again for the same owner: a loop over one statement. */
+/* Returns whether a statement starts again for the same key, as in a loop over one statement. */
 static inline bool starts_again(const qp_traced_connection *t, const void *statement,
                                 const qp_meter *meter)
 {

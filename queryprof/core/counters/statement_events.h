@@ -28,10 +28,11 @@
  * of a qp_call, never on the C stack: the stack of a greenlet that waits inside the call is moved
  * away. */
 typedef struct qp_active {
-    struct qp_active *below;  /* the call that began before this one in the thread. With
-                               * greenlets, this call is not always inside it */
-    qp_meter *volatile meter; /* meter of its execution; NULL if unknown, or the recording ended */
-    const void *frame;        /* identity of the Python frame that made it; NULL if unknown */
+    struct qp_active *below;  /* the previous call in the thread. With greenlets, this call is not
+                               * always inside the previous call */
+    qp_meter *volatile meter; /* meter of the call's execution; NULL if unknown, or if the recording
+                                 ended */
+    const void *frame;        /* identity of the Python frame that made the call; NULL if unknown */
     qp_operation operation;
     uint64_t start_ticks;
     bool is_measured;  /* queryprof's own time in this call is measured: see qp_own_part */
@@ -39,10 +40,10 @@ typedef struct qp_active {
     /* Set for an operation that begins an execution. */
     bool has_more;        /* qp_first_run_end must be called at the end of the call */
     bool begins_counting; /* `statement` is the first statement of the execution */
-    const void *db;       /* identity of its connection's sqlite3; NULL if unknown */
+    const void *db;       /* identity of the connection's sqlite3; NULL if unknown */
     PyObject *sql;        /* borrowed for the call; any object, or NULL */
-    void *statement; /* sqlite3_stmt * that started with that text, and is not known to be one of
-                      * the driver's: valid in the callback alone; NULL: none */
+    void *statement; /* sqlite3_stmt * that started with the text `sql`, before the driver is known
+                        to own it: valid only in the callback; NULL if none */
     uint32_t base[QP_COUNTERS]; /* the counters of `statement` when it started */
     uint32_t pages_at_start;
     qp_file_work work;
@@ -64,7 +65,7 @@ qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *s
 /* Registers again for the currently needed events. The caller must hold the connection's mutex. */
 void qp_trace_again(qp_traced_connection *traced);
 
-/* The meter of the call that began last in this thread, or NULL. */
+/* Returns the meter of the call that began last in this thread, or NULL. */
 qp_meter *qp_meter_here(void);
 
 /* Returns the call of this thread in which the statement started, if the statement is not

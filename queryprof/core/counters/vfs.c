@@ -36,7 +36,7 @@ enum {
     OPEN_CREATE = 0x04,
     OPEN_MAIN_DB = 0x100,
     OPEN_MAIN_JOURNAL = 0x800,
-    MAX_FILE_BYTES = 4096, /* bytes of a sqlite3_file of SQLite's own; 120 today */
+    MAX_FILE_BYTES = 4096, /* maximum size of SQLite's own sqlite3_file; 120 bytes today */
 };
 
 static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};

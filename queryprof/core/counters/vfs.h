@@ -2,10 +2,10 @@
  * (https://www.sqlite.org/vfs.html).
  *
  * The functions of SQLite's VFSs that open and delete files are exchanged in place, so that a
- * connection's VFS is the same before and after: SQLite compares it to share a cache. Each VFS gets
- * separate functions of ours, which call SQLite's functions and never read the struct that they are
- * called with. So another tool's copy of the struct works, even after the recording. A VFS of the
- * program is not changed.
+ * connection's VFS is the same before and after: connections share a cache only if their VFS is the
+ * same. Each VFS gets its own pair of our functions, which call SQLite's functions and never read
+ * the struct that is passed to them. So another tool's copy of the struct works, even after the
+ * recording. A VFS of the program is not changed.
  */
 #pragma once
 

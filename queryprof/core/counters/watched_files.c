@@ -43,12 +43,14 @@ enum {
     SHM_EXCLUSIVE = 8,
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
     SHM_READERS = 3,
-    OF_LOG = 16, /* numbers of locks in it, among a file's */
+    OF_LOG = 16, /* added to the number of a lock in the log's index; the file's own locks have
+                    smaller numbers */
     PRIMARY_CODE = 0xff,
     BUSY = 5
 };
 
-/* The functions in front of SQLite's: `sqlite` is the table that SQLite gave the file. */
+/* These functions run in place of SQLite's, and call them. `sqlite` is the table that SQLite gave
+ * the file. */
 
 static int do_read(const io_methods *sqlite, file *f, void *to, int bytes, int64_t offset)
 {
@@ -157,7 +159,7 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
         }
         return sqlite->shm_lock(f, offset, count, flags);
     }
-    if (locks && !locks->has_wal) { /* with a log, the file's own lock is no transaction */
+    if (locks && !locks->has_wal) { /* with a log, the file's own lock is not a transaction */
         locks->has_wal = true;
         locks->held[QP_READ_LOCK].is_held = false;
     }
@@ -191,8 +193,8 @@ static int do_close(const io_methods *sqlite, file *f)
 
 /* For each of SQLite's method tables (sqlite3_io_methods), there are separate functions of ours,
  * compiled for that table. So a copy of one of our method tables works, even if a tool replaces a
- * function in it. SQLite has three: for databases, for journals, and for files locked by another
- * file. */
+ * function in it. SQLite has three method tables: for databases, for journals, and for files locked
+ * by another file. */
 enum { TABLES = 3 * QP_WATCHED_LIBRARIES };
 
 static struct {

@@ -29,7 +29,7 @@ static bool has_salts(int log, int64_t frame, int64_t each, const unsigned char 
            !memcmp(found, salts, sizeof found);
 }
 
-/* The bytes in use of an open log: its first frames with matching salts. */
+/* Returns the bytes in use of an open log: its first frames, whose salts match the header. */
 static int64_t used_bytes(int log)
 {
     unsigned char header[HEADER_BYTES];

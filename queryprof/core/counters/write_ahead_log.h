@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Returns the used bytes of a database's log (the path is the database's); 0 if there is no log, or
- * the size is unknown. SQLite keeps the file's size when it restarts the log: old frames have other
- * salts. Opens and closes the log, on which SQLite has no locks. Preserves errno. Any thread. */
+/* Returns the used bytes of the log of the database at this path; 0 if there is no log, or the size
+ * is unknown. The size of the log's file does not show its use: SQLite keeps the size when it
+ * restarts the log, and old frames have other salts. Opens and closes the log, on which SQLite has
+ * no locks. Preserves errno. May be called in any thread. */
 int64_t qp_log_bytes(const char *database);
