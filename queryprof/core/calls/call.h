@@ -16,8 +16,8 @@
 typedef struct {
     qp_operation operation;
     qp_source source;             /* where the SQL text comes from */
-    Py_ssize_t rowcount_offset;   /* offset of a cursor's count of changed rows; 0: a cursor has
-                                   * none */
+    Py_ssize_t rowcount_offset;   /* offset of a cursor's count of changed rows; 0: the cursor has
+                                   * no such count */
     Py_ssize_t connection_offset; /* offset of a cursor's reference to its connection; 0: the
                                    * receiver is neither a cursor nor a connection */
     bool has_own_sqlite;          /* the driver has a private SQLite, which reports the end of
@@ -27,7 +27,7 @@ typedef struct {
     bool drops;        /* the function drops the statements that it prepares before the call ends;
                         * or its SQLite reports each statement's end, after which no statement is
                         * kept */
-    qp_system system;  /* system of its database */
+    qp_system system;  /* database system of the driver */
     bool stands_in;    /* the function is called through an attribute, as in drivers written in
                         * Python */
     bool has_receiver; /* the function's first argument is the cursor or connection */
@@ -51,7 +51,7 @@ static inline qp_dialect qp_dialect_of(const qp_probe *probe)
 }
 
 /* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its
- * thread; never on the C stack (see qp_active). A free call keeps its thread. Its
+ * thread; never on the C stack (see qp_active). A free call keeps its thread. In a free call,
  * `active.has_more`, `active.statement`, `active.work`, `active.below`, `outer` and `connection`
  * are zero. */
 typedef struct qp_call {
@@ -61,9 +61,10 @@ typedef struct qp_call {
     struct qp_call *next_free;
     qp_thread *thread;
     const qp_probe *probe;
-    uint32_t recording;      /* the number of the recording that it began in */
-    PyObject *self;          /* borrowed, like all of the program's objects here; may be NULL */
-    int64_t nested_ticks;    /* spent in probed calls inside this one */
+    uint32_t recording;      /* the number of the recording in which the call began */
+    PyObject *self;          /* borrowed, like all of the program's objects in a call, except
+                              * `connection`; may be NULL */
+    int64_t nested_ticks;    /* ticks spent in probed calls inside this call */
     qp_execution *execution; /* the execution that the call begins or fetches from; NULL if the
                               * probe did not see the cursor's execute */
     /* Set for a call that begins an execution. */
@@ -76,7 +77,7 @@ typedef struct qp_call {
     qp_execution spare; /* used as the execution if calls in progress take all slots of the table */
 } qp_call;
 
-/* The connection of a call (borrowed); NULL if unknown. */
+/* Returns the connection of a call (borrowed); NULL if unknown. */
 static inline PyObject *qp_connection_of(const qp_call *call)
 {
     const qp_probe *probe = call->probe;

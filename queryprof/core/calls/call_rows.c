@@ -30,8 +30,8 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     }
 }
 
-/* Returns the count at the end of a command tag. Statements without a row count have no number
- * there (https://www.postgresql.org/docs/current/protocol-message-formats.html,
+/* Returns the row count at the end of a command tag, or 0. The tags of some statements have no row
+ * count (https://www.postgresql.org/docs/current/protocol-message-formats.html,
  * CommandComplete). */
 static int64_t rows_of_status(PyObject *status)
 {
@@ -62,8 +62,8 @@ int64_t qp_rows_returned(const qp_call *call, PyObject *result)
 }
 
 /* Returns the number of changed rows that a driver written in Python reports. Such drivers also
- * count a query's rows there. Reading the attribute may run the program's code. Returns -1 if the
- * recording has ended meanwhile. */
+ * report a query's number of rows as changed rows. Reading the attribute may run the program's
+ * code. Returns -1 if the recording has ended meanwhile. */
 static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
@@ -84,8 +84,8 @@ static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
     return changed > 0 ? changed : 0;
 }
 
-/* Returns changes that the driver does not count: those of a script, and of a statement that begins
- * with WITH. */
+/* Returns the number of changed rows that the driver does not count: the rows of a script, and of a
+ * statement that begins with WITH. */
 static QP_COLD int64_t rows_uncounted(const qp_call *call)
 {
     if (call->active.operation == QP_EXECUTESCRIPT) {
@@ -93,7 +93,8 @@ static QP_COLD int64_t rows_uncounted(const qp_call *call)
     }
     PyObject *connection = qp_connection_of(call);
     void *db = connection ? qp_connection_db(connection) : NULL;
-    /* The driver clears the connection's db, with the GIL, before it closes it; so it is open. */
+    /* The driver clears the connection's db with the GIL held before it closes the connection, so
+     * the connection is open. */
     return qp_counting.is_on && db && db == call->active.db ? qp_sqlite.changes(db) : 0;
 }
 

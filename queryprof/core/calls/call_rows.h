@@ -6,11 +6,13 @@
 
 #include "calls/call.h"
 
-/* Number of rows that a fetching call returned in `result` (borrowed; NULL if none). */
+/* Returns the number of rows that a fetching call returned in `result` (borrowed; may be NULL). */
 int64_t qp_rows_served(const qp_call *call, PyObject *result);
 
-/* Rows that an execution returned without a cursor, or sent for nothing, in `result`. */
+/* Returns the number of rows that an execution without a cursor returned or changed. `result`
+ * (borrowed, may be NULL) contains the rows or the command tag. */
 int64_t qp_rows_returned(const qp_call *call, PyObject *result);
 
-/* Rows that the call changed, from its cursor; `result` as above. */
+/* Returns the number of rows that a call changed, as its cursor reports; -1 if the recording has
+ * ended in the meantime. `result` is borrowed and may be NULL. */
 int64_t qp_rows_changed(const qp_call *call, PyObject *result);

@@ -5,8 +5,8 @@
 #include "runtime/compiler.h"
 #include "stacks/frames.h"
 
-/* The innermost call in progress around the running frame: calls of waiting greenlets do not
- * count. */
+/* Returns the innermost call in progress around the running frame, or NULL. Skips calls of waiting
+ * greenlets. */
 static QP_COLD qp_call *enclosing(const qp_thread *thread)
 {
     qp_active *active = thread->active;
@@ -91,7 +91,7 @@ bool qp_call_resume(qp_call *call)
 {
     bool is_recorded = call->recording == qp_recording;
     call->outer = NULL;
-    if (!is_recorded || qp_here.thread != call->thread) { /* another thread continues it */
+    if (!is_recorded || qp_here.thread != call->thread) { /* another thread continues the call */
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }

@@ -1,5 +1,5 @@
-/* The probed calls in progress of a thread. Each call is inside the previous one, or independent of
- * it if greenlets switch. */
+/* The probed calls in progress of a thread. Each call is inside the previous call, or independent
+ * of that call if greenlets switch. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ static inline void qp_call_give_back(qp_call *call)
     call->thread->free_calls = call;
 }
 
-/* Removes a call from those in progress; with greenlets it need not be the innermost. */
+/* Removes a call from the calls in progress. With greenlets, the call need not be the innermost. */
 static inline void qp_call_leave(qp_call *call)
 {
     qp_active **place = &call->thread->active;
@@ -38,7 +38,7 @@ static inline void qp_call_leave(qp_call *call)
 }
 
 /* Begins a call while other calls of its thread are in progress. Returns whether the call is part
- * of one of them, and is therefore not counted itself. */
+ * of another call, and is therefore not counted. */
 bool qp_call_nest(qp_call *call);
 
 /* Adds a call to the thread's free list. Returns false if out of memory. */
@@ -49,7 +49,8 @@ bool qp_call_add(qp_thread *thread);
 void qp_call_pause(qp_call *call);
 bool qp_call_resume(qp_call *call);
 
-/* When recording ends: SQLite's reports for the calls in progress no longer count. */
+/* Must be called when recording ends: SQLite's reports for the calls in progress no longer
+ * count. */
 void qp_calls_clear(void);
 
 /* In a forked child: clears the executions of the running thread's calls in progress. */

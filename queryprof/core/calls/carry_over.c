@@ -16,7 +16,7 @@ static struct {
     int count;
 } running_keys;
 
-/* Returns the slot of a key, or the free slot for it. */
+/* Returns the slot of a key, or the free slot for the key. */
 static uint32_t slot_of(const qp_key *key)
 {
     uint32_t slot = (uint32_t)qp_hash_bytes((const char *)key, sizeof *key) % SLOTS;

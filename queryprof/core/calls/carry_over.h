@@ -8,5 +8,5 @@
  * runs. */
 void qp_executions_take_out(void);
 
-/* Adds these executions to the distributions again, after the aggregates were emptied. */
+/* Adds the removed executions to the distributions again, after the aggregates were emptied. */
 void qp_executions_put_in(void);

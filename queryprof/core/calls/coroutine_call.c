@@ -13,14 +13,15 @@ typedef enum { WAITING, MEASURED, UNMEASURED } stage;
 
 typedef struct {
     qp_watcher watcher;
-    PyObject *probe; /* owned: the wrapper; the next fields are owned too */
+    PyObject *probe; /* the wrapper; owned, like the next three fields */
     PyObject *receiver;
     PyObject *argument;
     PyObject *parameters;
     stage stage;
-    uint32_t path;      /* call path where the coroutine was made; it may start in another place */
+    uint32_t path;      /* call path where the coroutine was made; the coroutine may start in
+                         * another place */
     uint32_t recording; /* recording in which `path` is valid */
-    qp_call *call;      /* set while the state is MEASURED; owned by the thread */
+    qp_call *call;      /* set while the stage is MEASURED; owned by the thread */
 } awaited_call;
 
 static void go_on(qp_watcher *watcher)

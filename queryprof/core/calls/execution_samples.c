@@ -9,7 +9,8 @@
 
 enum {
     PARAMETERS_SHOWN = 20,
-    NOTED = 64,      /* executions whose rows a program may fetch alternately */
+    NOTED = 64,      /* latest executions whose texts are kept: a program may fetch their rows
+                      * alternately */
     MAX_NOTED = 1000 /* maximum characters or bytes shown of one value, because formatting more
                       * takes too long */
 };
@@ -30,14 +31,15 @@ static bool is_plain(PyObject *value)
            PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
 }
 
-/* A new str that shows one bound value; repr is called for built-in types only. */
+/* Returns a new str that shows one bound value. Calls repr for built-in types only. */
 static PyObject *show_value(PyObject *value)
 {
     return is_plain(value) ? PyObject_Repr(value)
                            : PyUnicode_FromFormat("<%s>", Py_TYPE(value)->tp_name);
 }
 
-/* A new str that shows the parameters of an execution, or NULL; never leaves an exception. */
+/* Returns a new str that shows the parameters of an execution, or NULL, perhaps with an
+ * exception. */
 static PyObject *show_parameters(PyObject *parameters)
 {
     PyObject *shown = PyList_New(0);
@@ -67,8 +69,8 @@ static PyObject *show_parameters(PyObject *parameters)
     return text;
 }
 
-/* Return a new str that shows the parameters. The program cannot notice it. NULL if it failed, or
- * the recording has ended. */
+/* Returns a new str that shows the parameters, without effects that the program can notice. NULL
+ * after an error, or if the recording has ended. */
 static PyObject *show_unnoticed(PyObject *parameters)
 {
     qp_exception exception = qp_exception_take();

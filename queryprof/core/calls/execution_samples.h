@@ -7,20 +7,20 @@
 
 #include "memory/execution_row.h"
 
-/* Keeps an execution as exemplar and as stack sample, if it is slow enough or sampled. `tstate` is
- * the running thread's while the execution's own frames run, else NULL; `sql` and `parameters` are
- * borrowed and may be NULL. */
+/* Keeps an execution as exemplar and as stack sample, if it is slow enough or sampled. `tstate`
+ * belongs to the running thread while the execution's own frames run, else NULL; `sql` and
+ * `parameters` are borrowed and may be NULL. */
 void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* Keep SQL and parameters of each execution for exemplars. They are the program's secrets, so this
- * is off by default. */
+/* Keep SQL and parameters of each execution for exemplars. SQL and parameters may contain secrets,
+ * so this is off by default. */
 enum { QP_NOTES_PARAMETERS = 1 };
 extern uint8_t qp_execution_notes;
 
 /* Stores an execution's SQL and parameters while parameters are kept, because the execution may
- * become slow when its rows are fetched. `sql` and `parameters` are borrowed; the texts made from
- * them are owned here. */
+ * become slow later, when its rows are fetched. `sql` and `parameters` are borrowed; the texts made
+ * from them are owned here. */
 void qp_execution_note(const qp_execution *execution, PyObject *sql, PyObject *parameters);
 
 /* Sets whether SQL and parameters are kept, and clears the notes. */

@@ -98,8 +98,8 @@ static bool is_replaced_before(const qp_execution *a, const qp_execution *b)
     return is_over != is_fully_fetched(b) ? is_over : a->serial < b->serial;
 }
 
-/* Returns the way in the set for a cursor's execution: the cursor's own, a free one, or the one to
- * replace first; -1 if calls in progress use all. */
+/* Returns the way in the set for a cursor's execution: the cursor's present way, a free way, or the
+ * way to replace first. -1 if calls in progress use all ways. */
 static int place_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
@@ -191,8 +191,8 @@ qp_execution *qp_execution_reserve(void)
     return NULL;
 }
 
-/* An addition to the timeline: one for all calls that are flushed together, from the start of the
- * first to the end of the last. */
+/* An addition to the timeline, for all calls of an execution that are flushed together: from the
+ * start of the first call to the end of the last call. */
 typedef struct {
     uint64_t from_ticks;
     uint64_t end_ticks;
@@ -261,9 +261,9 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_release_store(&p->stage, QP_STAGE_FREE);
 }
 
-/* Adds an execution to the distribution of durations, or moves it if it has become longer. An
- * execution that began before the aggregates were emptied, and was not carried over, is not moved.
- */
+/* Adds an execution to the distribution of durations, or moves the execution if it has become
+ * longer. An execution that began before the aggregates were emptied, and was not carried over, is
+ * not moved. */
 static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
 {
     if (e->duration_ns == e->settled_ns) {

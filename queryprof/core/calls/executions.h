@@ -2,12 +2,13 @@
  *
  * An execution is young first: a call only stores its measurements, in one of a few slots that are
  * used in rotation. When all slots are used, all executions are flushed together (their sums are
- * added to the aggregates). This costs a fraction of flushing each separately, because code and
- * tables are loaded into the CPU caches only once. Executions whose rows may still be fetched then
- * move to a bounded table. If a set of that table is full, it drops an execution whose rows were
- * all fetched, or its oldest; later fetches from that cursor belong to "(unknown)". Another cursor
- * may reuse a cursor's address; the first execute on a new cursor replaces the old execution.
- * DuckDB's relations return rows without a cursor and report their end (qp_execution_leave). */
+ * added to the aggregates). This costs a fraction of flushing each execution separately, because
+ * code and tables are loaded into the CPU caches only once. Executions whose rows may still be
+ * fetched then move to a bounded table. If a set of that table is full, it drops an execution whose
+ * rows were all fetched, or else its oldest execution. Later fetches from the dropped execution's
+ * cursor belong to "(unknown)". Another cursor may reuse a cursor's address; the first execute on a
+ * new cursor replaces the old execution. DuckDB's relations return rows without a cursor and report
+ * their end (qp_execution_leave). */
 #pragma once
 
 #include <Python.h>
@@ -24,35 +25,37 @@
  * Returns false if out of memory. */
 bool qp_executions_start(void);
 
-/* Returns a slot for a new execution. The slot is marked as in use; the caller sets all other
- * fields. NULL if calls in progress use all slots. */
+/* Returns a slot for a new execution (owned by the table). The slot is marked as in use; the caller
+ * sets all other fields. NULL if calls in progress use all slots. */
 qp_execution *qp_execution_reserve(void);
 
-/* Copies a flushed execution whose rows may still be fetched to the table of old ones, and returns
- * the copy; NULL if calls in progress use all slots of its set. */
+/* Copies a flushed execution whose rows may still be fetched to the table of old executions.
+ * Returns the copy; NULL if calls in progress use all slots of the set. */
 qp_execution *qp_execution_keep(const qp_execution *execution);
 
-/* The execution whose rows a cursor returns, or NULL. Valid until the next qp_execution_reserve. */
+/* Returns the execution whose rows a cursor returns, or NULL. Valid until the next
+ * qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
 
-/* The same, faster for the execution from which the thread fetched last. */
+/* Like qp_execution_of, but faster for the execution from which the thread fetched last. */
 static inline qp_execution *qp_execution_served_by(const qp_thread *thread, const void *cursor)
 {
     qp_execution *e = thread->serving;
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
 
-/* Forgets a cursor that was freed, because the next object at its address has nothing to do with
- * its execution. Changes nothing else, since an object may be freed at any moment. */
+/* Forgets a cursor that was freed, because the next object at the cursor's address has nothing to
+ * do with the cursor's execution. Changes nothing else, since an object may be freed at any
+ * moment. */
 void qp_execution_leave(const void *cursor);
 
-/* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar
- * or stack sample where that applies. `tstate` is the running thread's while the execution's own
- * frames run, else NULL; `sql` and `parameters` are borrowed, may be NULL. */
+/* Adds an execution's pending rows and its duration to the aggregates, and keeps the execution as
+ * an exemplar or stack sample where that applies. `tstate` belongs to the running thread while the
+ * execution's own frames run, else NULL; `sql` and `parameters` are borrowed and may be NULL. */
 void qp_execution_flush(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                         PyObject *parameters);
 
-/* Counts an error of the call that began an execution, which is flushed. */
+/* Counts an error of the call that began an execution. The execution must be flushed. */
 void qp_execution_failed(qp_execution *execution);
 
 /* Flushes all executions. */
@@ -68,11 +71,12 @@ qp_aggregate *qp_execution_sums(qp_execution *execution);
 /* Records that an execution has pending rows again since its last flush. */
 void qp_execution_pends(const qp_execution *execution);
 
-/* Frees the slot of an execution whose recording ended while its call was in progress. */
+/* Frees the slot of an execution whose recording ended during a call. */
 void qp_execution_abandon(qp_execution *execution);
 
 /* Clears all executions, except executions of calls in progress. These calls clear their execution
- * when they end. Rows that are later fetched from their cursors belong to "(unknown)". */
+ * when they end. Rows that are later fetched from the cursors of cleared executions belong to
+ * "(unknown)". */
 void qp_executions_clear(void);
 
 /* In a forked child: also clears the executions of calls in progress, which no longer use any. */

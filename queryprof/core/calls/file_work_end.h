@@ -1,10 +1,10 @@
-/* The end of a call that worked on files: its work is added to the sums, and cleared. */
+/* The end of a call that worked on files. */
 #pragma once
 
 #include "calls/call.h"
 
 void qp_file_work_end(qp_call *call, int64_t changed_rows);
 
-/* Adds the locks that were released outside calls, and those held for long; `with_held`: all held
- * locks. */
+/* Adds to the sums the locks that were released outside calls, and the locks held for long.
+ * `with_held`: adds all held locks. */
 void qp_file_work_collect(bool with_held);

@@ -14,8 +14,8 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
-/* Returns the number of rows that a script's connection has changed so far; 0 for a call that is no
- * script. */
+/* Returns the number of rows that a script's connection has changed so far; 0 for a call that is
+ * not a script. */
 static int64_t total_changes(const qp_call *call, PyObject *connection)
 {
     bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
@@ -50,7 +50,8 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
-/* The message of an exception (borrowed from it), or NULL; runs no code of the program. */
+/* Returns the message of an exception (borrowed from the exception), or NULL. Runs no code of the
+ * program. */
 static PyObject *message_of(PyObject *value)
 {
     PyObject *message = value;
@@ -69,7 +70,8 @@ static bool contains(const char *text, const char *const *parts)
     return *parts != NULL;
 }
 
-/* A message quotes the program's text only after this beginning. */
+/* Returns whether a message begins with one of these texts. A message quotes the program's text
+ * only after its beginning. */
 static bool begins_with(const char *text, const char *const *beginnings)
 {
     static const char before[] = "SQLError: "; /* APSW's */
@@ -100,8 +102,8 @@ static qp_text_kind kind_of_failed(const qp_call *call)
                                            "attempt to write a readonly database",
                                            "too many ",
                                            NULL};
-    /* SQLite accepted the text before these errors: it was locked, or parameters could not be
-     * bound. */
+    /* SQLite accepted the text before these errors: the database was locked, or parameters could
+     * not be bound. */
     static const char *const after[] = {"database is locked",
                                         "database table is locked",
                                         "database schema is locked",

@@ -1,5 +1,6 @@
-/* Work for the first run of a statement, or its first run on a connection. From then on, the
- * connection's statements are counted. The text gets a statement, whose plan is requested. */
+/* Work for the first run of a statement, or its first run on a connection: starts to count the
+ * connection's statements, decides which statement a text belongs to, and requests the statement's
+ * plan. */
 #pragma once
 
 #include <Python.h>
@@ -8,9 +9,9 @@
 #include "calls/call.h"
 #include "statements/statements.h"
 
-/* Before the call: starts to count the statements of the connection, and requests the plan. If the
- * driver drops its statements, SQLite is set to report their ends. `ours`: the program's code makes
- * the call. */
+/* Must be called before the driver's call. Starts to count the statements of the connection, and
+ * requests the plan. If the driver drops its statements, makes SQLite report their ends. `ours`:
+ * the program's code makes the call. Keeps a reference to `connection` until qp_first_run_end. */
 void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours);
 
 /* Returns whether the statement of the call's text is still undecided. `result` is as for

@@ -1,9 +1,9 @@
 /* The probe: what happens before and after a call of the driver.
  *
- * qp_call_begin and qp_call_end run before and after the driver's function, whichever way it was
- * attached; qp_fetch_begin and qp_fetch_end do for the fetches that need no table. Only these
- * functions change data that threads share, and they hold the GIL. A free-threaded build would need
- * a lock here and in recorder.h.
+ * qp_call_begin and qp_call_end run before and after the driver's function, however the function
+ * was attached. qp_fetch_begin and qp_fetch_end replace them for fetches that need no table lookup.
+ * Only these functions change data that threads share, and they hold the GIL. A free-threaded build
+ * would need a lock here and in recorder.h.
  */
 #pragma once
 
@@ -24,17 +24,17 @@
 #include "stacks/frames.h"
 #include "threads/threads.h"
 
-/* Starts measuring a call of the running thread; NULL if it is not measured. Valid until
- * qp_call_end. Never raises. */
+/* Starts measuring a call of the running thread. Returns the call (owned by the thread, valid until
+ * qp_call_end), or NULL if the call is not measured. Never raises. */
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
                        PyObject *parameters);
 
-/* Ends measuring a call that returned `result` (borrowed; NULL if it raised, or there was no
- * further row), and frees the call. Keeps the exception that is set. */
+/* Ends measuring a call that returned `result` (borrowed; NULL if the call raised, or found no
+ * further row). Frees the call, and preserves the current exception. */
 void qp_call_end(qp_call *call, PyObject *result);
 
 /* Returns whether the thread fetches from the same execution as last time. Almost every fetch does,
- * and then needs no table lookup. */
+ * and such a fetch needs no table lookup. */
 static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
                                       qp_operation operation)
 {

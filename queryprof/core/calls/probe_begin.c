@@ -18,7 +18,7 @@
 
 enum { PAGE_SAMPLING = 16 }; /* page fetches are counted in 1 of this many executions */
 
-static uint64_t executions; /* begun so far: serial numbers */
+static uint64_t executions; /* executions begun so far; their serial numbers */
 
 static inline void make_active(qp_call *call, qp_meter *meter)
 {
@@ -28,7 +28,7 @@ static inline void make_active(qp_call *call, qp_meter *meter)
     call->active.start_ticks = qp_clock_ticks();
 }
 
-/* Begins an operation that fetches rows: it belongs to its cursor's execution. */
+/* Begins an operation that fetches rows. The operation belongs to its cursor's execution. */
 static inline bool begin_rows(qp_call *call)
 {
     if (call->thread->active && qp_call_nest(call)) {
@@ -38,7 +38,7 @@ static inline bool begin_rows(qp_call *call)
     call->thread->serving = e;
     call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
     /* If the execution is in use, the driver will refuse this recursive call. The call is counted,
-     * but not for the cursor. */
+     * but not for the cursor's execution. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
         make_active(call, NULL);
@@ -55,7 +55,7 @@ static inline bool begin_rows(qp_call *call)
     return true;
 }
 
-/* Finds the statement of a call of a driver written in Python. Returns false if the recording has
+/* Finds the statement of a call to a driver written in Python. Returns false if the recording has
  * ended in the meantime. */
 static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
                                    bool *is_awaited)
@@ -65,7 +65,7 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
     if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
         *path = call->thread->awaited_path;
     }
-    /* Reading its text may run a query's own code. */
+    /* Reading the text may run the code of a query object. */
     *statement = probe->source == QP_SOURCE_TEXT
                      ? qp_statement_of_query(call->active.sql, call->self, qp_dialect_of(probe),
                                              probe->system)
@@ -89,7 +89,7 @@ static QP_COLD void count_elsewhere(qp_execution *e, bool is_query)
     }
 }
 
-/* Begins an operation that begins an execution: finds its statement, its call path, its span. */
+/* Begins an operation that starts an execution: finds the statement, the call path and the span. */
 static inline bool begin_execution(qp_call *call)
 {
     qp_thread *thread = call->thread;
@@ -200,8 +200,8 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
         return NULL;
     }
     qp_call *call = thread->free_calls;
-    thread->free_calls = call->next_free; /* first, because a call that begins inside this one
-                                           * takes another one */
+    thread->free_calls = call->next_free; /* first, because a call that begins inside this call
+                                           * takes another free call */
     QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
     QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
     QP_ASSERT(!call->active.is_measured);

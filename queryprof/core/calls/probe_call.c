@@ -6,12 +6,13 @@
 #include "runtime/exception.h"
 #include "wrappers/wrapper.h"
 
-/* The statement and parameters of a call; owned. */
+/* The statement and parameters of a call; both owned. */
 typedef struct {
     PyObject *text, *parameters;
 } measured;
 
-/* The argument with one of these keywords, up to a NULL (borrowed); NULL if it is missing. */
+/* Returns the argument (borrowed) with one of the keywords `of`, which end with a NULL; NULL if the
+ * argument is missing. */
 static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *const *values)
 {
     for (; names && *of; of++) {
@@ -24,8 +25,9 @@ static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *co
     return NULL;
 }
 
-/* Return the statement and parameters among the arguments from `first`. The statement is the first
- * argument, has the driver's keyword, or is an attribute of the receiver. */
+/* Returns the statement and parameters (both owned by the caller) among the arguments from `first`.
+ * The statement is the first argument, an argument with the driver's keyword, or an attribute of
+ * the receiver. */
 static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject *const *args,
                             Py_ssize_t first, Py_ssize_t positional, PyObject *names)
 {
@@ -53,7 +55,8 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
             positional > first ? args[first] : by_keyword(values, names, args + positional);
         /* Other keywords may also be values (oracledb): the parameters are then unknown. */
         found.parameters = Py_XNewRef(given || !names ? given : Py_Ellipsis);
-    } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* a parameter each */
+    } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* each argument is a
+                                                                             * parameter */
         found.parameters = PyTuple_New(positional - first);
         for (Py_ssize_t i = first; found.parameters && i < positional; i++) {
             PyTuple_SET_ITEM(found.parameters, i - first, Py_NewRef(args[i]));
@@ -82,7 +85,7 @@ static int is_argument_true(PyObject *name, PyObject *const *args, Py_ssize_t po
     return 1;
 }
 
-/* Returns whether a call waits: whether its pool has no free connection. Runs no Python code, so
+/* Returns whether a call waits because its pool has no free connection. Runs no Python code, so
  * that signal handlers and trace functions see only the driver's calls. Returns -1 with an
  * exception, which a handler may still raise in a property. */
 static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t positional,

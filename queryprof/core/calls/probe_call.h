@@ -1,6 +1,5 @@
-/* The probe as a callable, where a function cannot be exchanged in its own PyMethodDef (Python
- * functions, Cython's, unusual calling conventions).
- */
+/* The probe as a callable, for functions that cannot be replaced in their own PyMethodDef (Python
+ * functions, Cython's, unusual calling conventions). */
 #pragma once
 
 #include <Python.h>
@@ -8,13 +7,14 @@
 
 #include "calls/probe.h"
 
-/* A new wrapper of that type that measures `wrapped` (a reference is taken). `coroutine_proxy_type`
- * makes the proxies of its coroutines. NULL with an exception. */
+/* Returns a new wrapper of this type that measures `wrapped` (keeps a new reference).
+ * `coroutine_proxy_type` is the type of the proxies for the coroutines of `wrapped`. NULL with an
+ * exception. */
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
                         PyTypeObject *coroutine_proxy_type);
 
-/* Returns whether a wrapper has this type. */
+/* Returns whether a wrapper was made by qp_probe_call. */
 bool qp_probe_call_is(const PyObject *wrapper);
 
-/* Returns whether an object of any type is such a wrapper around `wrapped`. */
+/* Returns whether an object of any type is a wrapper made by qp_probe_call around `wrapped`. */
 bool qp_probe_call_wraps(PyObject *object, PyObject *wrapped);

@@ -23,7 +23,7 @@
 #include "sums/samples.h"
 #include "sums/timeline.h"
 
-enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* used if reading the clock is expensive */
+enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* used only if reading the clock is expensive */
 
 static QP_COLD bool count_error(const qp_key *key, qp_call *call)
 {
@@ -88,7 +88,8 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     if (ticks >= e->notable_ticks) {
         qp_execution_flush(e, call->thread->tstate, NULL, NULL);
-        e->notable_ticks = INT64_MAX; /* the stack is taken; more time waits for the next flush */
+        e->notable_ticks = INT64_MAX; /* the stack is recorded; further time waits for the next
+                                       * flush */
     } else {
         e->notable_ticks -= ticks;
     }
@@ -122,8 +123,8 @@ static QP_COLD void take_samples(const qp_call *call, bool has_failed)
     }
 }
 
-/* Return the object that returns the rows. A connection's execute returns the cursor; a cursor's
- * execute returns itself, nothing (psycopg2), or a number (PyMySQL). */
+/* Returns the object that returns the rows (identity only). A connection's execute returns the
+ * cursor; a cursor's execute returns itself, nothing (psycopg2), or a number (PyMySQL). */
 static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 {
     bool is_none =
@@ -155,14 +156,14 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     bool has_cursor = call->probe->returns == QP_RETURNS_CURSOR;
     bool is_text = call->probe->source == QP_SOURCE_TEXT && has_cursor;
     int64_t rows = is_text ? qp_rows_changed(call, result) : 0;
-    if (rows < 0) { /* the cursor's own code has run and ended the recording */
+    if (rows < 0) { /* the program's cursor class ran code that ended the recording */
         qp_execution_abandon(e);
         return 0;
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
-    /* The slowest executions are sampled as well: otherwise only the first of a few executions
-     * would count. */
+    /* The slowest executions are sampled as well: otherwise only the first execution of a rare
+     * statement would count. */
     bool sampled = e->meter.sampled || notable;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         take_samples(call, result == NULL);
@@ -189,7 +190,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
             call->thread->serving = e;
         }
     }
-    /* When the stack is taken, further time waits for the next flush. */
+    /* After the stack is recorded, further time waits for the next flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (qp_execution_notes || qp_watched_line.code) {
         note_execution(call);
@@ -217,11 +218,11 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
-/* Must be the last step, because an explanation may end the recording. */
+/* Must be the last use of the file work, because an explanation may end the recording. */
 static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
-    qp_call_wait refused = {0}; /* SQLite itself refused: there is no wait and no path */
+    qp_call_wait refused = {0}; /* if SQLite itself refused, there is no wait and no path */
     bool failed = work->failed, is_upgrade = false;
     if (work->waits && failed) {
         refused = work->wait[work->waits - 1];
@@ -238,8 +239,8 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
     qp_thread *thread = call->thread;
     qp_call_leave(call);
-    /* Do not ask the probe: it may belong to another function, if recording stopped during the
-     * call. */
+    /* Do not read the operation from the probe: if recording stopped during the call, the probe may
+     * belong to another function. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && qp_first_run_is_undecided(call, result)) {
         qp_first_run_decide(call, result);
@@ -309,7 +310,7 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    /* First, because a window may end here, and this call belongs to the next window. */
+    /* qp_turn comes first: a window may end in it, and this call belongs to the next window. */
     if (now >= qp_turn_due_ticks) {
         qp_turn();
     }

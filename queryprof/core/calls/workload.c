@@ -16,12 +16,14 @@
 #include "stacks/stacks.h"
 
 enum {
-    TEXTS = 1 << 15,  /* maximum number of texts with numbers; then all texts get new numbers */
+    TEXTS = 1 << 15,  /* maximum number of texts with numbers; at the maximum, all texts get new
+                       * numbers */
     CONNECTIONS = 256 /* a power of two */
 };
 
 static struct {
-    Py_hash_t *hashes; /* owned; hash table of the texts that have numbers: their hashes; 0: free */
+    Py_hash_t *hashes; /* owned; hash table of the texts that have numbers: the hash of each text;
+                        * 0: free */
     uint32_t *numbers; /* owned; the numbers of these texts */
     uint32_t texts;    /* the number of texts in the hash table */
     uint32_t last_text;
@@ -33,7 +35,7 @@ static struct {
     uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is in the file */
 } written;
 
-/* Do not use the str's cache of UTF-8: it would stay in the program's memory. */
+/* Do not use the str's own UTF-8 cache, because the cache would stay in the program's memory. */
 static void put_text(char kind, PyObject *text)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -80,7 +82,8 @@ static bool is_row(PyObject *parameters)
     return PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters);
 }
 
-/* An item of a row, owned; NULL: a finalizer, which encoding a text may run, has shortened it. */
+/* Returns an item of a row (owned by the caller). NULL if a finalizer has shortened the row:
+ * encoding a text may run finalizers. */
 static PyObject *item_of(PyObject *row, Py_ssize_t place)
 {
     return place < PySequence_Fast_GET_SIZE(row) ? Py_NewRef(PySequence_Fast_GET_ITEM(row, place))
@@ -112,7 +115,7 @@ static void put_names(PyObject *parameters)
     }
 }
 
-/* The parameters of one execution: none, a row of values, named values, or unknown. */
+/* Writes the parameters of one execution: none, a row of values, named values, or unknown. */
 static void put_row(PyObject *parameters)
 {
     if (!parameters || parameters == Py_None) {
@@ -175,7 +178,7 @@ static uint32_t number_of_text(PyObject *text)
 }
 
 /* Returns the record of a connection whose statements are counted, or NULL. Another thread may be
- * closing it: the driver clears the connection's db first, with the GIL. */
+ * closing the connection: the driver clears the connection's db first, with the GIL held. */
 static const qp_traced_connection *traced_of(PyObject *connection)
 {
     void *db = connection ? qp_connection_db(connection) : NULL;
@@ -203,7 +206,8 @@ static void write_connection(uint64_t identity, uint64_t serial)
     qp_release(path);
 }
 
-/* The identity of a call's connection, and the state of its transaction after the call. */
+/* Returns the identity of a call's connection, and sets the state of its transaction after the
+ * call. */
 static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
 {
     PyObject *connection = qp_connection_of(call);
@@ -223,7 +227,7 @@ static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
     return identity;
 }
 
-/* Writes the frames of a call path, innermost first, before its first execution. */
+/* Writes the frames of a call path, innermost first, before the first execution with this path. */
 static void write_path(uint32_t path)
 {
     uint8_t bit = (uint8_t)(1 << (path % 8));
@@ -293,7 +297,8 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
 {
     if (call->probe->stands_in || call->active.operation == QP_CONNECT) {
-        return; /* not SQLite, or a connection, which is written with its first execution */
+        return; /* the call is not SQLite's, or it opens a connection, which is written with its
+                 * first execution */
     }
     if (qp_workload_is_full()) {
         qp_workload_put_byte('L');

@@ -1,7 +1,7 @@
 /* The workload: all executions in order, with their texts and parameters, in a separate file.
  *
- * It is off unless a path is given, since values are the program's secrets. Its format is described
- * in queryprof/replay/workload.py, which reads it.
+ * The workload is off unless a path is given, since values may be secrets. The format is described
+ * in queryprof/replay/workload.py, which reads the file.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 #include "calls/call.h"
 #include "calls/workload_file.h"
 
-/* Writes executions from now on to files whose names begin with `prefix` (copied): one per process,
- * of at most `most_bytes` each. An empty prefix stops that. Returns false if out of memory. The
- * caller must hold the GIL. */
+/* Writes executions from now on to files whose names begin with `prefix` (copied): one file per
+ * process, of at most `most_bytes` each. An empty prefix stops the workload. Returns false if out
+ * of memory. The caller must hold the GIL. */
 bool qp_workload_to(const char *prefix, int64_t most_bytes);
 
 /* Notes an ended call; `result` is borrowed, NULL if the call raised. Never raises, and runs no
@@ -24,5 +24,5 @@ void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
 /* Notes how many rows were fetched so far from the execution with this serial number. */
 void qp_workload_note_rows(uint64_t serial, int64_t rows);
 
-/* In a forked child: the notes belong to the parent. */
+/* In a forked child: drops the parent's notes, and begins a new file. */
 void qp_workload_after_fork(void);

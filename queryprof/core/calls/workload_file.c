@@ -35,7 +35,7 @@ static struct {
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Appends bytes to the file; false if it cannot be written. */
+/* Appends bytes to the file. Returns false if the file cannot be written. */
 static bool append(const char *bytes, size_t length)
 {
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;

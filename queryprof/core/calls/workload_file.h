@@ -1,7 +1,7 @@
 /* The file of a workload: data is buffered, and appended to the file in large parts.
  *
  * The file is opened for each write and closed again, since a program may close unknown
- * descriptors, and open its own under their numbers.
+ * descriptors, and open its own files under the same numbers.
  */
 #pragma once
 
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether executions are written; a file that cannot be written ends it. */
+/* True while executions are written. Becomes false if the file cannot be written. */
 extern bool qp_workload_on;
 
-/* Begins to write files whose names begin with `prefix` (copied): one per process, of up to
+/* Begins to write files whose names begin with `prefix` (copied): one file per process, of up to
  * `most_bytes` each. Returns false if out of memory, or if the prefix is too long. */
 bool qp_workload_begin(const char *prefix, int64_t most_bytes);
 
@@ -29,7 +29,8 @@ bool qp_workload_is_full(void);
 /* Returns whether the last flush was over a second ago. */
 bool qp_workload_is_old(uint64_t now_ticks);
 
-/* Puts bytes (copied), a number, or bytes behind their kind and length. */
+/* Append to the file: bytes (copied), one byte, a number, or a kind, a length and that many
+ * bytes. */
 void qp_workload_put(const void *bytes, size_t length);
 void qp_workload_put_byte(char byte);
 void qp_workload_put_number(uint32_t number);

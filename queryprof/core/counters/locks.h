@@ -26,7 +26,7 @@ typedef struct {
     int64_t database_ticks; /* the thread's database time when it took the lock */
     int64_t changed_rows;   /* rows that the thread had changed when it took the lock */
     uint64_t counted_ticks; /* the sums contain the lock's time up to these ticks; 0 if they do not
-                               contain the lock */
+                             * contain the lock */
     bool writes;            /* read lock: its transaction also took the write lock */
     bool blocks;            /* read lock: a writer of this process waits for readers */
     qp_held_row *row;       /* write lock: the row that readers see; NULL if there is no room */
@@ -37,7 +37,7 @@ typedef struct qp_locked_file {
     uint32_t path;            /* number of the database's path */
     uint32_t number;          /* counts all files that this process opened */
     bool has_wal; /* the database has a write-ahead log, which has separate locks: the file's own
-                     lock is not a read transaction */
+                   * lock is not a read transaction */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
 

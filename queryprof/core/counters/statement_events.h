@@ -31,7 +31,7 @@ typedef struct qp_active {
     struct qp_active *below;  /* the previous call in the thread. With greenlets, this call is not
                                * always inside the previous call */
     qp_meter *volatile meter; /* meter of the call's execution; NULL if unknown, or if the recording
-                                 ended */
+                               * ended */
     const void *frame;        /* identity of the Python frame that made the call; NULL if unknown */
     qp_operation operation;
     uint64_t start_ticks;
@@ -43,7 +43,7 @@ typedef struct qp_active {
     const void *db;       /* identity of the connection's sqlite3; NULL if unknown */
     PyObject *sql;        /* borrowed for the call; any object, or NULL */
     void *statement; /* sqlite3_stmt * that started with the text `sql`, before the driver is known
-                        to own it: valid only in the callback; NULL if none */
+                      * to own it: valid only in the callback; NULL if none */
     uint32_t base[QP_COUNTERS]; /* the counters of `statement` when it started */
     uint32_t pages_at_start;
     qp_file_work work;

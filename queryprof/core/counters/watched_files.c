@@ -44,7 +44,7 @@ enum {
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
     SHM_READERS = 3,
     OF_LOG = 16, /* added to the number of a lock in the log's index; the file's own locks have
-                    smaller numbers */
+                  * smaller numbers */
     PRIMARY_CODE = 0xff,
     BUSY = 5
 };
