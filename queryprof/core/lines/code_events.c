@@ -21,7 +21,8 @@ static PyObject *monitoring(const char *function, const char *format, ...)
     return result;
 }
 
-/* Calls a function of sys.monitoring for its effect; false if it raised. */
+/* Calls a function of sys.monitoring for its effect. Returns false, with an exception, if the
+ * function raised. */
 #define MONITOR(...) is_done(monitoring(__VA_ARGS__))
 
 static bool is_done(PyObject *result)
@@ -30,7 +31,7 @@ static bool is_done(PyObject *result)
     return result != NULL;
 }
 
-/* The number of an event in sys.monitoring.events; 0 with an exception. */
+/* Returns the number of an event in sys.monitoring.events; 0 with an exception. */
 static long event_number(const char *name)
 {
     PyObject *module = PySys_GetObject("monitoring");

@@ -1,4 +1,4 @@
-/* The events of one code object, by sys.monitoring (PEP 669, Python 3.12 and later). */
+/* The events of one code object, through sys.monitoring (PEP 669, Python 3.12 and later). */
 #pragma once
 
 #include <Python.h>
@@ -11,7 +11,7 @@ typedef struct {
 } qp_code_event;
 
 /* Makes the interpreter report the wanted events. Audit hooks of the program may run. Returns the
- * tool number, or 0 without an exception if another tool uses sys.monitoring, or a hook raised. */
+ * tool number; 0 without an exception if another tool uses sys.monitoring, or if a hook raised. */
 int qp_code_events_add(PyObject *code, qp_code_event *events, int count);
 
 /* Stops the events and frees the tool number, unless the program has freed it. Raises nothing. */

@@ -1,6 +1,5 @@
 /* Calls in a line that do not belong to the libraries which execute the line's statement. If the
- * program fixes the line, it still makes these calls.
- */
+ * developer fixes the line, the program still makes these calls. */
 #pragma once
 
 #include <Python.h>
@@ -16,11 +15,12 @@ typedef struct {
     int count;
 } qp_libraries;
 
-/* Adds the package of a frame's globals, unless it is known. Without room it replaces the last one:
- * the outermost package, which the line calls, comes last. Raises nothing. */
+/* Adds the package of a frame's globals, unless the package is known. If the list is full, replaces
+ * its last package, so that the outermost package, which the line calls, is always in the list.
+ * Raises nothing. */
 void qp_libraries_add(qp_libraries *libraries, PyObject *globals);
 
-/* Returns whether a call is foreign: of one of the program's own functions, or of another package.
- * A call whose first argument is an iterator is not, as it may make the objects of a query's rows.
- * `callable` and `argument` are borrowed. Raises nothing. */
+/* Returns whether a call is foreign: it calls one of the program's own functions, or another
+ * package. A call whose first argument is an iterator is not foreign, because such a call may make
+ * the objects of a query's rows. `callable` and `argument` are borrowed. Raises nothing. */
 bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObject *argument);

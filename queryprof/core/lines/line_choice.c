@@ -22,13 +22,14 @@ uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
 enum {
     FRAMES = 250,      /* maximum number of frames searched for the program's own code */
     SHARE = 200,       /* watches may take 1/SHARE of the time since the recording began */
-    FREE_NS = 2000000, /* watches may take this much in addition */
+    FREE_NS = 2000000, /* watches may take this time in addition */
     LIBRARY_LOOP = 4,  /* with this many executions of a statement in one pass, a library runs a
                         * loop */
     SUBMISSIONS = 16,  /* 1 of this many submissions is sampled */
-    PATHS = 256,       /* slots for the call paths of submissions; several paths may share a slot */
+    PATHS = 256,       /* slots for call paths of submissions; several paths may share a slot */
     ENOUGH = 5,        /* number of timed passes that is enough; the longest does not count */
-    AGAIN = 32,        /* how many executions of a line with fewer passes are considered */
+    AGAIN = 32,        /* maximum number of executions considered in addition, while a line has
+                        * fewer than ENOUGH passes */
     HALVED = 8         /* with this many passes, the sums of a row are halved before a new watch */
 };
 
@@ -60,7 +61,7 @@ typedef struct {
     PyCodeObject *code; /* borrowed: a frame runs it; NULL if the program calls the driver itself */
     const void *frame;
     int instruction;
-    bool has_library; /* between the line and the driver */
+    bool has_library; /* a library is between the line and the driver */
     qp_libraries libraries;
 } user_line;
 
@@ -103,7 +104,7 @@ static user_line find_line(PyThreadState *tstate)
     return found;
 }
 
-/* Finds the lines of the expression that a frame runs; false if they are unknown. */
+/* Finds the lines of the expression that a frame runs. Returns false if the lines are unknown. */
 static bool find_lines(const user_line *line, int *first, int *last)
 {
     int first_column, last_column;
@@ -147,7 +148,7 @@ static bool is_in_pass(const qp_thread *thread, const PyCodeObject *code)
            (qp_watched_line.is_function || code == qp_watched_line.code);
 }
 
-/* Counts a sampled execution. Returns whether the watched line seems to run no more. */
+/* Counts a sampled execution. Returns whether the watched line seems not to run any more. */
 static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
@@ -355,7 +356,7 @@ void qp_line_choice_clear(void) {}
 
 void qp_line_choice_after_fork(void)
 {
-    qp_watched_line.is_changing = false; /* another thread of the parent was changing it */
+    qp_watched_line.is_changing = false; /* another thread of the parent was changing the watch */
     qp_line_passes_clear();              /* the passes belong to the parent, like the rows */
     qp_line_choice_clear();
 }

@@ -1,10 +1,10 @@
 /* Chooses the line to watch: a line of the program that executes a statement through a library.
  * Each line is watched during some of its executions.
  *
- * A line is watched for some passes, and again after twice as many executions each time. Lines with
- * few timed passes come first. Watches take a small part of the time. If a library executes a
- * statement in a loop of its own, the library's function inside that loop is watched. On Python
- * 3.11 no line is watched.
+ * A line is watched for some passes. The number of executions until the line is watched again
+ * doubles each time. Lines with few timed passes come first. Watches take a small part of the time.
+ * If a library executes a statement in a loop of its own, the library's function inside that loop
+ * is watched. On Python 3.11 no line is watched.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 enum { QP_SEEN_BITS = 12 };
 
-/* By hash: whether a statement and path was executed before. */
+/* By hash of a statement and path: whether the pair was executed before. */
 extern uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
 
 static inline uint8_t *qp_line_seen(uint32_t statement, uint32_t path)
@@ -26,8 +26,8 @@ static inline uint8_t *qp_line_seen(uint32_t statement, uint32_t path)
     return &qp_lines_seen[hash >> (32 - QP_SEEN_BITS)];
 }
 
-/* Returns whether an execution may be the first of its statement and path (and perhaps the only
- * one), or whether its line was timed in few passes. */
+/* Returns whether an execution may be the first (and perhaps the only) execution of its statement
+ * and path, or whether its line was timed in few passes. */
 static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -42,8 +42,8 @@ static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 }
 
 /* Considers whether to watch the line that executes a statement. `from_ticks` is the start of the
- * execution; `thread` is the running one. Call it when a driver's call has ended and its data is no
- * longer used: audit hooks of the program may run. Raises nothing. */
+ * execution; `thread` is the running thread. Call this function after a driver's call has ended,
+ * when the call's data is no longer used: audit hooks of the program may run. Raises nothing. */
 void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
 /* Considers whether to watch the line that submits work to another thread, because the work may
@@ -51,8 +51,8 @@ void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_
  * no pass is in progress. */
 uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
 
-/* Ends the watch, and forgets what the watches of this recording have cost. */
+/* Ends the watch, and clears the cost of this recording's watches. */
 void qp_line_choice_clear(void);
 
-/* In a forked child: drops what the parent has timed. */
+/* In a forked child: drops the parent's timed passes. */
 void qp_line_choice_after_fork(void);

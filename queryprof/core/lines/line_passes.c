@@ -9,8 +9,9 @@ enum {
     KINDS = 16 * TIMED /* maximum number of pairs of statement and path in these passes */
 };
 
-/* The longest of this many passes are skipped: a garbage collection or another thread interrupted
- * them. Fewer than FEW passes all count. */
+/* The longest passes are skipped (one for every LEFT_OUT_OF passes, rounded up), because a garbage
+ * collection or another thread may have interrupted them. If there are fewer than FEW passes, all
+ * of them count. */
 enum { LEFT_OUT_OF = 16, FEW = 4 };
 
 /* The executions of a statement and path in one pass. */
@@ -27,7 +28,7 @@ typedef struct {
 } timed_pass;
 
 static struct {
-    int count; /* number of ended passes; one more is in progress */
+    int count; /* number of ended passes; one more pass is in progress */
     timed_pass passes[TIMED + 1];
     int kind_count;
     kind kinds[KINDS];
@@ -53,7 +54,7 @@ void qp_line_passes_clear(void)
 }
 
 /* Returns the index of this statement and path among the kinds of the pass in progress; kind_count
- * if it is new. */
+ * if the pair is new. */
 static int find_kind(const qp_key *key)
 {
     int at = kinds_before();
@@ -140,8 +141,8 @@ typedef struct {
 } sample;
 
 /* Takes the passes in which a statement and path was executed: first the complete passes, then the
- * partial ones, each sorted by duration. Returns the number of complete passes; if there are none,
- * the number of partial passes. */
+ * partial passes, each sorted by duration. Returns the number of complete passes; if there are
+ * none, the number of partial passes. */
 static int take_samples(const qp_key *key, sample found[TIMED])
 {
     int count = 0, whole = 0, at_kind = 0;

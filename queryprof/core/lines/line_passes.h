@@ -1,6 +1,5 @@
-/* The passes of a line that were timed, with what was executed in each, until they are added to the
- * rows of the statements.
- */
+/* The timed passes of a line and the executions in each pass. They are kept here until they are
+ * added to the rows of the statements. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +10,8 @@
 /* Forgets all passes. */
 void qp_line_passes_clear(void);
 
-/* Counts an execution in the pass in progress. NULL: the execution of another line, in a function
- * that this line calls. */
+/* Counts an execution in the pass in progress. `key` is NULL for an execution by another line, in a
+ * function that the watched line calls. */
 void qp_line_passes_note(const qp_key *key);
 
 /* Returns how often the pass in progress has executed a statement and path. */
@@ -22,18 +21,18 @@ int64_t qp_line_passes_count(const qp_key *key);
 bool qp_line_passes_has_executed(void);
 
 /* Ends the pass in progress. A pass without executions is added to the previous pass, because a
- * loop over a query's rows passes its line for each row. `is_partial` means that its start was not
- * seen. Returns true if there is no room for more passes. */
+ * loop over a query's rows passes its line for each row. `is_partial` means that the start of the
+ * pass was not seen. Returns true if there is no room for more passes. */
 bool qp_line_passes_end(int64_t ns, bool is_partial);
 
-/* Marks the next pass as the first of another call of the function, so that it is not joined to the
- * pass before. */
+/* Marks the next pass as the first of another call of the function, so that the pass is not joined
+ * to the previous pass. */
 void qp_line_passes_separate(void);
 
-/* Forgets what was executed in the pass in progress. */
+/* Forgets the executions in the pass in progress. */
 void qp_line_passes_forget_current(void);
 
 /* Adds the ended passes to the rows. For each statement and path, the longest passes do not count,
- * and passes whose start was not seen count only if there are no others. The row also stores the
- * duration of the longest pass that does not count. */
+ * and passes whose start was not seen count only if there are no other passes. The row also stores
+ * the duration of the longest pass that does not count. */
 void qp_line_passes_flush(void);

@@ -23,11 +23,11 @@ enum {
     EVENTS = 4000, /* maximum number of events per watch */
     EVENT_NS = 80, /* nanoseconds per event; 38 to 78 in a loop of empty lines */
     FRUITLESS = 4, /* a watch ends after this many passes without an execution */
-    FOREIGN = 3,   /* foreign calls do not count if they take more than this part of a pass: a
-                    * shorter one may build the statement, which the fix saves */
-    OFTEN = 3,     /* a library takes 1.1 to 8.2 times as long before an execution as from then */
-    BEFORE = 16,   /* on, often 3 times (SQLAlchemy, Django); more than 16 is a foreign call's */
-    UNITS = 20000  /* the most units of code: adding the events to each takes time */
+    FOREIGN = 3,   /* foreign calls do not count if they take more than 1/FOREIGN of a pass; a
+                    * shorter call may build the statement, and the fix saves that time */
+    OFTEN = 3,     /* a library's usual ratio of time before an execution to time after it */
+    BEFORE = 16,   /* maximum ratio (SQLAlchemy, Django: 1.1 to 8.2); more is a foreign call's */
+    UNITS = 20000  /* maximum size of watched code in units: adding events takes time */
 };
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -115,7 +115,7 @@ static void end_pass(void)
     }
 }
 
-/* Forgets the pass in progress: its frame has ended by an exception. */
+/* Forgets the pass in progress, for example because an exception has ended its frame. */
 static void forget_pass(void)
 {
     qp_watched_line.frame = NULL;
@@ -144,8 +144,8 @@ static void begin_pass(const void *frame)
     enter_line();
 }
 
-/* The identity of the frame that reports an event; NULL if another thread's pass is in progress, or
- * the code object is not watched any more. */
+/* Returns the identity of the frame that reports an event; NULL if another thread's pass is in
+ * progress, or if the code object is no longer watched. */
 static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 {
     if (!qp_watched_line.code || qp_watched_line.is_changing || count < 2 ||
@@ -153,7 +153,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
-        forget_pass(); /* no further events, so the end of the pass is unknown */
+        forget_pass(); /* there will be no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
     }
@@ -189,7 +189,7 @@ static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
-/* A comprehension is a loop in one line, which starts once. */
+/* A comprehension starts its line only once, so a backward jump in the line ends a pass. */
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
@@ -208,7 +208,7 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
-/* The line makes a call: the last one has ended, so each part of the line belongs to one call. */
+/* The line makes a call: the previous call has ended. So each part of the time has one call. */
 static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
@@ -226,7 +226,7 @@ static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t co
     (void)module;
     const void *frame = reporting_frame(args, count);
     if (frame && frame == qp_watched_line.frame) {
-        forget_pass(); /* another call of the function, in the same place of memory */
+        forget_pass(); /* another call of the function, whose frame is at the same address */
     }
     if (frame && qp_watched_line.is_function && !is_recursion()) {
         begin_pass(frame);
@@ -271,7 +271,7 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
-/* The innermost line of a path. */
+/* Returns the innermost line of a path. */
 static const qp_line_row *line_of(uint32_t path)
 {
     return (const qp_line_row *)qp_rows(QP_LINE_ROWS) + qp_stack_line(path);
@@ -349,7 +349,7 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t f
     } else if (qp_greenlets_are_loaded()) {
         qp_watched_line.is_mixed = true;
     } else {
-        forget_pass(); /* the frame has ended by an exception */
+        forget_pass(); /* an exception has ended the frame */
     }
 }
 

@@ -1,10 +1,10 @@
 /* Times passes of one line of the program, or calls of one function of a library.
  *
  * A pass lasts from the start of the line to the start of the next line of the same frame, or to
- * its end, with all that it calls: an object mapper builds the statement, makes objects of the rows
- * and commits. The time in which a generator or coroutine is suspended does not count. Calls of
- * other libraries and of the program's functions do not count, except for queries in them, if they
- * take more than a third of the pass. On Python 3.11 nothing is timed.
+ * the frame's end. It includes everything that the line calls: an object mapper builds the
+ * statement, makes objects from the rows and commits. The time in which a generator or coroutine is
+ * suspended does not count. Foreign calls (see foreign_calls.h) do not count if they take more than
+ * a third of the pass, except for the queries in them. On Python 3.11 nothing is timed.
  */
 #pragma once
 
@@ -28,9 +28,9 @@ typedef struct {
     int passes;                /* number of ended passes */
     bool has_executed;         /* a pass of this watch has executed a statement */
     int since_pass, elsewhere; /* sampled executions since a pass began (lines/line_choice.c) */
-    /* the pass in progress */
+    /* About the pass in progress: */
     uint64_t serial;   /* the number of the pass in this process */
-    const void *frame; /* identity of the frame that runs it; NULL without a frame */
+    const void *frame; /* identity of the frame that runs the pass; NULL without a frame */
     bool is_inside;    /* the frame is in the line */
     bool is_suspended; /* the generator or coroutine is suspended in the line */
     bool is_partial;   /* the start of the pass was not seen */
@@ -44,19 +44,19 @@ typedef struct {
     int64_t spent_ns; /* time spent by all watches of a recording */
 } qp_line_watch;
 
-/* The watch, which the choice of a line reads. */
+/* The present watch. The choice of a line reads it. */
 extern qp_line_watch qp_watched_line;
 
 /* Begins to watch the lines from `first_line` to `last_line` of a code object in the running
  * thread, or calls of the code object if both lines are 0. `path` begins with the line. `frame` has
- * run it since `from_ticks`; NULL if unknown. `libraries` are between the line and the driver, as
- * far as known. Returns false if another tool uses sys.monitoring. Audit hooks of the program may
- * run; raises nothing. */
+ * run the line since `from_ticks`; NULL if unknown. `libraries` are the known libraries between the
+ * line and the driver. Keeps a new reference to `code`. Returns false if another tool uses
+ * sys.monitoring. Audit hooks of the program may run; raises nothing. */
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
                          const void *frame, const qp_libraries *libraries, const qp_thread *thread,
                          uint64_t from_ticks);
 
-/* Notes the execution with which a watch has begun, at `from_ticks`. */
+/* Notes the execution with which a watch began. The execution began at `from_ticks`. */
 void qp_line_note_first(const qp_key *key, uint64_t from_ticks);
 
 /* Notes an execution that ends in a thread, and began at `from_ticks`. */
