@@ -32,7 +32,7 @@ static PyObject **slot(PyObject *object, Py_ssize_t offset)
     return (PyObject **)((char *)object + offset);
 }
 
-/* The byte offset of an attribute that a type stores in a slot; 0 with an exception. */
+/* Returns the byte offset of an attribute that a type stores in a slot; 0 with an exception. */
 static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
 {
     PyObject *member = PyObject_GetAttrString((PyObject *)type, name);
@@ -79,8 +79,8 @@ static PyObject *code_of_task(PyObject *task)
     return code;
 }
 
-/* The getter of a step callback's task: __self__ of the type that asyncio's C tasks make; NULL if
- * it is not that type. */
+/* Returns the getter of a step callback's task: __self__ of the callback type that asyncio's C
+ * tasks use. NULL for another type. */
 static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
 {
     const char *dot = strrchr(type->tp_name, '.');
@@ -117,7 +117,7 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
 }
 
 /* Returns the identity of a callback: a new reference to its code object or, without code, to the
- * callable or its type. */
+ * callable. */
 static QP_INLINE PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
@@ -174,7 +174,7 @@ static const void *running_task(const qp_step *step)
 /* Temporarily replaces the context of a handle whose callback raised. Its `run` restores the handle
  * and raises the exception again. */
 typedef struct {
-    PyObject_HEAD PyObject *handle; /* owned, like all here */
+    PyObject_HEAD PyObject *handle; /* owned, like all objects here; the program's handle */
     PyObject *context;
     PyObject *args;
     qp_exception exception;
@@ -322,7 +322,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     return result;
 }
 
-/* The C function of a type's method without arguments, or NULL. */
+/* Returns the C function of a type's method without arguments, or NULL. */
 static PyCFunction method_of(PyTypeObject *type, const char *name)
 {
     PyObject *method = PyObject_GetAttrString((PyObject *)type, name);
@@ -336,7 +336,7 @@ static PyCFunction method_of(PyTypeObject *type, const char *name)
     return function;
 }
 
-/* The type of functools' partial objects (a new reference), or NULL. */
+/* Returns the type of functools' partial objects (a new reference); NULL with an exception. */
 static PyTypeObject *find_partial_type(void)
 {
     PyObject *functools = PyImport_ImportModule("functools");

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 /* Returns a new callable that replaces Handle._run, the function `original`, and measures every
- * step. It runs the same code as asyncio, and leaves all failures to `original`. `timer_type` is
- * the type of timers. Callbacks of `heartbeat_type` do not belong to the program. `task_type` is
- * asyncio's type of tasks. Returns NULL with an exception if the types are not the expected
- * ones. */
+ * step. The callable runs the same code as asyncio, and leaves all failures to `original`.
+ * `timer_type` is the type of timers. Callbacks of `heartbeat_type` are queryprof's own.
+ * `task_type` is asyncio's type of tasks. Keeps new references to the types. Returns NULL with an
+ * exception if a type lacks the expected slots or methods. */
 PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
                            PyTypeObject *handle_type, PyTypeObject *timer_type,
                            PyTypeObject *task_type, PyTypeObject *heartbeat_type);

@@ -27,8 +27,8 @@ qp_running_loop *qp_running_loops(int *count)
     return table.running_loops;
 }
 
-/* Returns the row for a kind of loop in threads with a name. If the table is full, the last row is
- * for all others. NULL if there is no room. */
+/* Returns the row for a kind of loop in threads with a name. If the table is full, returns the last
+ * row, which all other loops share. NULL if there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
     qp_text name = qp_text_of_str(kind);
@@ -48,7 +48,7 @@ static qp_loop *find_loop(PyObject *kind, uint16_t thread)
     return &loops()[added];
 }
 
-/* The object's attribute if it is of this kind, as a new reference; else NULL. */
+/* Returns an attribute of an object if its type has this name (a new reference), otherwise NULL. */
 static PyObject *attribute(PyObject *object, const char *name, const char *type_name)
 {
     PyObject *value = PyObject_GetAttrString(object, name);
@@ -67,7 +67,8 @@ static void add_run_time(qp_running_loop *running_loop)
         now > running_loop->settled_ticks ? now : running_loop->settled_ticks;
 }
 
-/* Removes a running loop from its thread's list; with greenlets it need not be the innermost. */
+/* Removes a running loop from its thread's list. With greenlets, the loop need not be the
+ * innermost. */
 static void unlink_loop(const qp_running_loop *running_loop)
 {
     qp_running_loop **place = &running_loop->thread->running_loop;
@@ -84,8 +85,8 @@ void qp_running_loop_leave(qp_running_loop *running_loop)
     if (!running_loop) {
         return;
     }
-    /* The record of the same loop, which a later recording has found running: no hook sees it
-     * stop. */
+    /* A later recording may have found the same loop running and made another record. No hook
+     * reports that loop's stop, so end its record here. */
     qp_running_loop *innermost = running_loop->thread->running_loop;
     if (innermost && innermost != running_loop && innermost->is_adopted &&
         innermost->object == running_loop->object) {
@@ -208,7 +209,8 @@ void qp_loops_after_fork(void)
         running_loop->recording = 0;
         atomic_store(&running_loop->started_ticks, 0);
         if (running_loop->thread != qp_here.thread) {
-            running_loop->in_use = false; /* do not touch its objects, which may be in any state */
+            running_loop->in_use = false; /* do not touch the loop's objects, which may be in any
+                                           * state */
         }
     }
 }

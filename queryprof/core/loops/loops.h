@@ -1,8 +1,8 @@
 /* Event loops: the sums for each kind of loop and thread name, and the running loops.
  *
- * A qp_running_loop is one loop in one thread, from its start until it stops. All loops of its kind
- * in threads of that name share its sums. So a program that starts ten thousand loops, one after
- * another, needs no more room than a program that starts one.
+ * A qp_running_loop is one loop in one thread, from its start until it stops. All loops of the same
+ * kind, in threads of the same name, share their sums. So a program that starts ten thousand loops,
+ * one after another, needs no more room than a program that starts one.
  */
 #pragma once
 
@@ -50,21 +50,23 @@ typedef struct qp_running_loop {
     PyObject *timers;     /* owned list of the timers, or NULL */
     struct qp_step *step; /* step in progress, or NULL; owned by its caller */
     struct qp_running_loop *outer;
-    int64_t gc_ticks; /* spent in garbage collections */
+    int64_t gc_ticks; /* ticks spent in garbage collections */
     uint64_t gc_started_ticks;
     uint64_t settled_ticks;  /* run_ticks includes the time up to here */
-    uint64_t last_ticks;     /* when its last step ended */
+    uint64_t last_ticks;     /* when the loop's last step ended */
     bool is_adopted;         /* the loop ran before recording began, so no hook reports its stop */
     PyObject *start_beats;   /* owned: starts the heartbeat, when a step ends after the first beat
-                              * was due. NULL: it has started, or the loop has none */
-    PyObject *end_beats;     /* owned: ends the heartbeat, or None; NULL if it has not started */
+                              * was due. NULL if the heartbeat has started, or if the loop needs
+                              * none */
+    PyObject *end_beats;     /* owned: ends the heartbeat, or None; NULL if the heartbeat has not
+                              * started */
     uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_running_loop;
 
 /* Steps that last this many nanoseconds or longer are stalls. */
 extern int64_t qp_stall_ns;
 
-/* The loop that runs in the calling thread, or NULL if it runs none that is recorded. */
+/* Returns the recorded loop that runs in the calling thread, or NULL. */
 static QP_INLINE qp_running_loop *qp_running_loop_here(void)
 {
     qp_thread *thread = qp_here.thread;
@@ -75,11 +77,11 @@ static QP_INLINE qp_running_loop *qp_running_loop_here(void)
                : NULL;
 }
 
-/* Registers a loop that starts in the running thread; NULL if it is not recorded. `kind` is a str.
- * Never raises. */
+/* Registers a loop that starts in the running thread. Returns its record (never freed), or NULL if
+ * the loop is not recorded. `kind` is a str. Keeps a new reference to `loop`. Never raises. */
 qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_steps);
 
-/* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
+/* Notes that a loop has stopped. Ignores NULL. Preserves the current exception. */
 void qp_running_loop_leave(qp_running_loop *running_loop);
 
 /* Returns the records of all loops, running or stopped. They are never freed. The caller need not
@@ -87,7 +89,7 @@ void qp_running_loop_leave(qp_running_loop *running_loop);
 qp_running_loop *qp_running_loops(int *count);
 
 /* Clears an Exception that queryprof's own Python code raised, so that the program's code still
- * runs. Returns false for other exceptions, such as KeyboardInterrupt: they belong to the program
+ * runs. Returns false for other exceptions, such as KeyboardInterrupt, which belong to the program
  * and stay set. */
 bool qp_own_error_clear(void);
 
@@ -99,7 +101,7 @@ bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_si
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
 void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
 
-/* The row of a loop. */
+/* Returns the row number of a loop. */
 uint32_t qp_loop_number(const qp_loop *loop);
 
 /* Adds the running loops' run time up to now. */
@@ -108,6 +110,6 @@ void qp_loops_flush(void);
 /* Clears the sums; the loops stay. */
 void qp_loops_clear(void);
 
-/* In a forked child: stops recording the parent's running loops, because asyncio continues none
- * there. */
+/* In a forked child: stops recording the parent's running loops, because asyncio does not continue
+ * them there. */
 void qp_loops_after_fork(void);

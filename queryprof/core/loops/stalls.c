@@ -49,8 +49,8 @@ static uint32_t path_of(const qp_step *step)
     return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
-/* Returns the row for a function and the call path where the watchdog saw it. If the table is full,
- * the last row is for all others. NULL if there is no room. */
+/* Returns the row for a step's function and call path. If the table is full, returns the last row,
+ * which all other stalls share. NULL if there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
@@ -72,11 +72,11 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
     return &rows[added];
 }
 
-/* Adds the CPU time between the watchdog's first look and the end of the step, if that is a tenth
- * of the step or more. On a busy machine, the watchdog may look when a sleep is over and the thread
- * waits for a CPU. If steps cannot be seen, it may have looked before this step began. Then the
- * step's CPU time is between two bounds. It is known if both bounds are below, or both above, half
- * of the step. */
+/* Adds the CPU time between the watchdog's first sample and the end of the step, if that is a tenth
+ * of the step or more. On a busy machine, the watchdog may take the sample when a sleep is over and
+ * the thread waits for a CPU. If steps cannot be seen, the watchdog may have taken the sample
+ * before this step began. Then the step's CPU time is between two bounds. The CPU time counts as
+ * known if both bounds are below, or both above, half of the step. */
 static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     enum { PARTS = 10 }; /* the watchdog must have seen a tenth of the step */
@@ -89,8 +89,8 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
     int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + atomic_load(&running_loop->queued_ns);
     if (running_loop->seen_queued_ns < 0 && cpu_ns <= seen_ns / 2) {
-        return; /* unknown whether the thread waited, or was ready while other threads had the CPU
-                 */
+        return; /* it is unknown whether the thread waited, or was ready while other threads had the
+                 * CPU */
     }
     if (seen_ns > ns) {
         int64_t least_ns = cpu_ns - (seen_ns - ns), most_ns = cpu_ns < ns ? cpu_ns : ns;

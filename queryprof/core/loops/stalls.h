@@ -9,7 +9,7 @@
 #include "loops/step.h"
 
 /* Counts a step that has run for `ns`, or adds its time since the last flush. `ended`: the step has
- * ended, so that the callbacks that it delayed are counted. */
+ * ended, so the callbacks that it delayed are counted as well. */
 void qp_stall_flush(qp_step *step, int64_t ns, bool ended);
 
 /* Returns whether an object among a loop's timers is a timer of the program that is not cancelled.

@@ -9,7 +9,7 @@
 
 enum { QP_STEP_SITES = 8 };
 
-/* Where the watchdog saw a step. */
+/* A call path at which the watchdog saw a step. */
 typedef struct {
     uint32_t path;
     uint32_t stack;

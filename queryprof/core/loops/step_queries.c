@@ -2,8 +2,8 @@
 
 #include "memory/region.h"
 
-/* Returns the row of a pair in a list, and adds it if it is new. Returns NULL if the list is full.
- * */
+/* Returns the row of a statement and call path in a list, and adds a new pair. Returns NULL if the
+ * list is full. */
 static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
     qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);

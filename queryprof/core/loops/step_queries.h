@@ -14,7 +14,8 @@ typedef struct {
     int64_t ticks;
 } qp_step_query;
 
-/* The first QP_CAUSES_LISTED pairs of a step. The total includes all pairs. */
+/* The first QP_CAUSES_LISTED pairs of statement and call path in a step. The total includes all
+ * pairs. */
 typedef struct {
     int64_t total_ticks;
     int known;

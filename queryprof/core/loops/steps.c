@@ -162,7 +162,7 @@ void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *ide
 {
     qp_step_row *sums = find_sums(running_loop->loop, identity);
     step->sums = sums ? sums : add_sums(running_loop->loop, identity, keeper, what);
-    /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
+    /* Py_SIZE of a deque is its length. The callbacks in the deque wait for this step. */
     step->waiting = running_loop->ready ? Py_SIZE(running_loop->ready) : 0;
     begin(step, running_loop, qp_clock_ticks());
 }

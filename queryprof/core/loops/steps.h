@@ -1,5 +1,5 @@
 /* Steps: uninterrupted work of an event loop, such as a callback, or a task from one await to the
- * next. The steps of each function are added up. */
+ * next. The sums are kept by function. */
 #pragma once
 
 #include <Python.h>
@@ -8,22 +8,22 @@
 
 #include "loops/step.h"
 
-/* Returns a step to begin; NULL if out of memory. The caller must release it after its end. Steps
- * are never on the C stack, because a greenlet that the step switches to may move that stack
- * away. */
+/* Returns a step to begin; NULL if out of memory. The caller owns the step, and must release it
+ * with qp_step_release after its end. Steps are never on the C stack, because a greenlet that the
+ * step switches to may move that stack away. */
 qp_step *qp_step_reserve(void);
 void qp_step_release(qp_step *step);
 
 /* Begins a step in a running loop. `identity` is the address of the running function; `keeper` (may
- * be NULL) keeps that address from being reused. `what` is the code object, or the callable if it
- * has none. */
+ * be NULL) keeps that address from being reused. `what` is the code object of the function, or the
+ * callable if there is no code object. */
 void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
                    PyObject *keeper, PyObject *what);
 
 /* Begins a step for a loop whose steps cannot be seen. The next heartbeat is due at `due_ticks`. */
 void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
 
-/* Ends the step; keeps the exception that is set. */
+/* Ends the step. Preserves the current exception. */
 void qp_step_end(qp_step *step);
 
 /* Adds a driver call to the step. If steps cannot be seen, a call that ended before the heartbeat
@@ -44,8 +44,8 @@ static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t 
 }
 
 /* Samples the call path of the step with this number, if the step is still running and is a stall.
- * `asked_ticks` is when the watchdog requested the GIL, `gil_ns` is how long the loop's thread kept
- * it. The caller must hold the GIL. */
+ * The watchdog requested the GIL at `asked_ticks`, and the loop's thread worked for `gil_ns` before
+ * it released the GIL. The caller must hold the GIL. */
 void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                     int64_t gil_ns);
 

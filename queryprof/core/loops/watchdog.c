@@ -9,8 +9,8 @@
 enum { IDLE_TURNS = 25 };
 
 static const double SHARE_OF_A_THRESHOLD = 0.5;
-static const double MARGIN_S = 50e-6; /* wake up a little later, so that a step is over the
-                                       * threshold, not slightly under it */
+static const double MARGIN_S = 50e-6; /* wake up a little later, so that the step has certainly
+                                       * reached the threshold */
 
 static qp_native_thread *present; /* owned; NULL if none */
 static qp_watchdog_look *look;
@@ -18,7 +18,7 @@ static qp_watchdog_look *look;
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
-/* Waits for the GIL, and samples where a step is. */
+/* Waits for the GIL, and samples the call path of a step. */
 static void sample_step(qp_running_loop *running_loop, uint64_t number, uint64_t requested_ticks)
 {
     int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
@@ -30,8 +30,8 @@ static void sample_step(qp_running_loop *running_loop, uint64_t number, uint64_t
         atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
     }
     /* Python code releases the GIL after a switch interval, and waits until another thread has
-     * taken it. On a busy machine, either thread may wait for a CPU for a while. That time is not
-     * work of the step. */
+     * taken the GIL. On a busy machine, either thread may wait for a CPU for a while. That time is
+     * not work of the step. */
     int64_t worked_ns = cpu_ns < 0 ? waited_ns : qp_cpu_ns(running_loop->kernel_id) - cpu_ns;
     look(running_loop, number, requested_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
     PyGILState_Release(gil);
@@ -64,9 +64,9 @@ static uint64_t check_loop(qp_running_loop *running_loop)
     return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
 }
 
-/* Returns how long the thread sleeps: until a running step becomes a stall, but at most half a
- * threshold, so that no step that begins in between is missed. If no step has begun for a while,
- * returns -1: until a step begins. */
+/* Returns how many seconds the thread sleeps: until a running step becomes a stall, but at most
+ * half a threshold, so that a step that begins during the sleep is not missed. Returns -1 if no
+ * step has begun for a while: the thread then sleeps until a step begins. */
 static double check_all_loops(void *Py_UNUSED(unused))
 {
     static uint64_t last_steps;

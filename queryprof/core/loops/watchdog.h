@@ -1,4 +1,4 @@
-/* The watchdog: a thread that detects steps which run for too long, and samples where they are. */
+/* The watchdog: a thread that detects steps that run for too long, and samples their call paths. */
 #pragma once
 
 #include <Python.h>
@@ -17,10 +17,10 @@ typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, ui
  * or longer are stalls. Returns 0, or -1 with an exception. */
 int qp_watchdog_start(double threshold_s, qp_watchdog_look *look);
 
-/* Whether the thread must be started when the next loop or step runs. */
+/* True if the thread must be started when the next loop or step runs. */
 extern bool qp_watchdog_awaited;
 
-/* Whether the thread sleeps until a step begins, because no loop has run a step for a while. */
+/* True while the thread sleeps until a step begins, because no loop has run a step for a while. */
 extern _Atomic bool qp_watchdog_sleeps;
 
 /* Wakes the thread. The caller must hold the GIL. */
@@ -32,5 +32,5 @@ void qp_watchdog_launch(void);
 /* Stops the thread and waits for it. Releases the GIL while it waits. */
 void qp_watchdog_stop(double timeout_s);
 
-/* In a forked child: clears the thread, which does not exist there. */
+/* In a forked child: forgets the thread, which does not exist there. */
 void qp_watchdog_after_fork(void);
