@@ -18,7 +18,8 @@ enum {
 };
 
 enum {
-    WALKS = 131072, /* slots for paths of frames that were walked before; half are used at most */
+    WALKS = 131072, /* slots for call paths of frames that were walked before; at most half of the
+                     * slots are used */
     TRAIL = 3,      /* minimum number of frames that are compared */
     DEPTHS = 4096   /* slots, by a hash of these frames, for the number of further frames that
                      * must be compared */
@@ -157,8 +158,9 @@ static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *
     search_submitter(&s, submitter);
     found->path = path_of(&s, submitter);
     found->ours = s.ours;
-    /* If the table of code objects is full, a code object may be freed and its address reused. And
-     * equal frames may have different parents, if a greenlet has parents and a thread has none. */
+    /* No trail identifies the path if the table of code objects is full: a code object may be freed
+     * and its address reused. The same applies if the frames may have parents, because equal frames
+     * may have different parents in a greenlet, and none in a thread. */
     bool may_have_parents =
         has_parents || (!enough && !frame && !qp_thread_is_main() && qp_greenlets_are_loaded());
     int length = s.full || may_have_parents ? 0 : qp_frame_trail_length(tstate, frame);
@@ -166,7 +168,7 @@ static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *
     return length;
 }
 
-/* Returns the slot of a walk, or the free slot for it. */
+/* Returns the slot of a trail, or the free slot for the trail. */
 static inline known_walk *place_of(uint64_t identity)
 {
     uint32_t slot = (uint32_t)identity & (WALKS - 1);
@@ -176,8 +178,8 @@ static inline known_walk *place_of(uint64_t identity)
     return &table.walks[slot];
 }
 
-/* Returns the trail of the thread's frames. It has as many frames as were needed the last time that
- * frames began with the same ones. */
+/* Returns the trail of the thread's frames. The trail has as many frames as were needed for the
+ * last stack that began with the same TRAIL frames. */
 static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter, uint8_t **depth)
 {
     qp_frame_trail trail = qp_frame_trail_begin(tstate, submitter);
@@ -227,8 +229,8 @@ bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
 }
 
 /* Returns the code of a thread's outermost frame; the pointer is only compared. NULL if there are
- * too many frames. Also NULL, unless `in_loop`, if the loop's function that runs callbacks is among
- * them, because these frames are not a greenlet's. */
+ * too many frames. Also NULL, unless `in_loop`, if one of the frames runs the loop's function for
+ * callbacks, because these frames do not belong to a greenlet. */
 static const PyCodeObject *outermost_code(PyThreadState *tstate, bool in_loop)
 {
     const PyCodeObject *code = NULL;

@@ -21,9 +21,9 @@ enum { RECENT_CODES = 128 };
 
 typedef struct {
     PyCodeObject *code;       /* owned */
-    PyObject *template_lines; /* owned, of a template's code; else NULL */
+    PyObject *template_lines; /* owned; NULL if the code is not a template's */
     uint8_t kind;
-    bool is_guess;         /* without its globals */
+    bool is_guess;         /* the owner was found without the globals */
     qp_line_search search; /* valid only in the entry of the table */
 } known_code;
 
@@ -93,7 +93,7 @@ bool qp_code_lines_start(void)
 
 static void forget_places(void)
 {
-    if (table.place_count) { /* pages that nothing has used stay unallocated */
+    if (table.place_count) { /* do not touch unused pages, so that they stay unallocated */
         memset(table.place_index.slots, 0, 2 * PLACES * sizeof *table.place_index.slots);
     }
     table.place_count = 0;
@@ -116,7 +116,7 @@ void qp_code_lines_clear(void)
     }
     for (uint32_t i = 0; dropped && i < count; i++) {
         Py_DECREF((PyObject *)dropped[i]);
-    } /* if out of memory, they stay alive */
+    } /* if out of memory, the code objects stay alive */
     qp_release(dropped);
 }
 
@@ -165,7 +165,7 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
     if (qp_code_lines_nearly_full()) {
-        qp_turn_soon(); /* the caller then empties the cache; one call adds far fewer */
+        qp_turn_soon(); /* the turn empties the cache; one call adds far fewer code objects */
     }
     qp_exception_put_back(&exception);
     return added;
@@ -194,7 +194,7 @@ bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind)
 qp_code_owner qp_code_kind(PyCodeObject *code)
 {
     qp_code_owner kind;
-    /* Code without a file is generated, or the main program's. */
+    /* Code without a file is generated, or belongs to the main program. */
     PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
     qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
     qp_exception_clear();
@@ -246,7 +246,7 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction)
         forget_places();
         slot = qp_index_begin(&table.place_index, hash);
     }
-    if (find_code(code, NULL)) { /* otherwise its address may be reused */
+    if (find_code(code, NULL)) { /* otherwise the code object's address may be reused */
         table.places[table.place_count] = (known_place){code, instruction, line};
         table.place_index.slots[slot] = ++table.place_count;
     }

@@ -1,8 +1,8 @@
 /* Maps code objects to their owner, and instructions to lines.
  *
- * A line is identified by its function, file and number, and stays for the whole recording. The
- * code objects are in a cache that may be emptied at any time. The cache keeps its objects alive,
- * so that no address is reused.
+ * A line is identified by its function, file and number, and stays in its table for the whole
+ * recording. The code objects are in a cache that may be emptied at any time. The cache keeps its
+ * objects alive, so that no address is reused.
  */
 #pragma once
 
@@ -13,25 +13,26 @@
 #include "memory/tables.h"
 #include "stacks/code_owners.h"
 
-enum { QP_LINE_OTHER = 0 /* all lines that came after the table was full */ };
+enum { QP_LINE_OTHER = 0 /* all lines that were found after the table was full */ };
 
 bool qp_code_lines_start(void);
 void qp_code_lines_stop(void);
 
-/* Sets the owner of a code object; `globals` may be NULL. False if the cache is full, and the owner
- * is unknown. Raises nothing. */
+/* Sets `*kind` to the owner of a code object; `globals` may be NULL. Adds a new code object to the
+ * cache, with a reference. Returns false if the cache is full; `*kind` is then QP_CODE_LIBRARY.
+ * Raises nothing. */
 bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
 /* Returns the owner of a code object that no frame runs. If the owner is unknown, returns
  * QP_CODE_LIBRARY. */
 qp_code_owner qp_code_kind(PyCodeObject *code);
 
-/* The line of an instruction (a byte offset, as PyFrame_GetLasti returns it) of a code object that
- * was found. Raises nothing. */
+/* Returns the number of the line of an instruction (a byte offset, as PyFrame_GetLasti returns it).
+ * The code object must have been found by qp_code_find. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
-/* The first line of a function (0 if unknown), which is added if new; QP_LINE_OTHER if the table is
- * full. */
+/* Returns the number of a function's first line (`line`, 0 if unknown), and adds the line if it is
+ * new. QP_LINE_OTHER if the table is full. */
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 
 /* Returns whether the cache is nearly full and should be emptied soon. */

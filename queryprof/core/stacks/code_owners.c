@@ -32,7 +32,8 @@ void qp_code_owners_clear(void)
     table.prefix_count = 0;
 }
 
-/* The bytes of a path (a new reference), even if it is not UTF-8; NULL with an exception. */
+/* Returns the bytes of a path (a new reference), even if the path is not UTF-8; NULL with an
+ * exception. */
 static PyObject *bytes_of(PyObject *path)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
@@ -43,7 +44,7 @@ static PyObject *bytes_of(PyObject *path)
     return bytes;
 }
 
-/* A copy of a path's bytes (the caller owns it: qp_release), or NULL with an exception. */
+/* Returns a copy of a path's bytes (owned by the caller: qp_release), or NULL with an exception. */
 static char *copy_path(PyObject *path, size_t *length)
 {
     PyObject *bytes = bytes_of(path);
@@ -113,8 +114,8 @@ static qp_code_owner classify_path(const char *file, size_t size)
     if (!longest) {
         return QP_CODE_LIBRARY;
     }
-    /* A virtual environment inside the working directory holds libraries; a root inside the
-     * installation, which was configured, does not. */
+    /* A virtual environment inside a directory of the user's code contains libraries. A configured
+     * directory inside an installation is the user's code. */
     if (longest->kind == QP_CODE_USER && is_installed(file + longest->length)) {
         return QP_CODE_LIBRARY;
     }
@@ -128,7 +129,7 @@ static PyObject *file_of(PyObject *globals)
     return file && PyUnicode_Check(file) ? file : NULL;
 }
 
-/* Return whether globals belong to a program without a file: -c, standard input, a notebook. */
+/* Returns whether globals belong to a program without a file: -c, standard input, a notebook. */
 static bool is_typed_in(PyObject *globals)
 {
     PyObject *name = table.typed_in ? qp_dict_find(globals, "__name__") : NULL;
@@ -179,8 +180,7 @@ qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
      * any module. Tests in docstrings belong to the module. */
     PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
-    /* A console of a library has no frame of the program, and is recognized by its innermost
-     * frame. */
+    /* A library's console has no frame of the program. It is recognized by its innermost frame. */
     return file                                         ? classify_file(file)
            : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
                                                         : QP_CODE_LIBRARY;

@@ -25,6 +25,6 @@ bool qp_code_is_generated(PyCodeObject *code);
 
 /* Returns the owner of a code object. Code without a file belongs to the user if the globals (may
  * be NULL) belong to a main program without a file (-c, standard input, a notebook), or to a module
- * whose docstrings are tested. Otherwise a library has generated it, whatever module it runs in.
- * Frozen modules belong to the standard library. Raises nothing. */
+ * whose docstrings are tested. Otherwise the code belongs to the library that generated it,
+ * whatever module it runs in. Frozen modules belong to the standard library. Raises nothing. */
 qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);

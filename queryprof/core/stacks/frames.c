@@ -26,7 +26,7 @@ static inline _PyInterpreterFrame *complete(_PyInterpreterFrame *frame)
     return frame;
 }
 
-/* The innermost record, which may be the interpreter's own. */
+/* Returns the innermost record, which may be one of the interpreter's own. */
 static inline _PyInterpreterFrame *innermost(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -41,7 +41,8 @@ static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
     return complete(innermost(tstate));
 }
 
-/* Borrowed from the record; in the interpreter's own records it may not be a code object. */
+/* Returns the code (borrowed from the record). In the interpreter's own records, the result may not
+ * be a code object. */
 static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
 {
 #if PY_VERSION_HEX >= 0x030E0000
@@ -71,7 +72,7 @@ static inline int record_instruction(_PyInterpreterFrame *record)
 }
 #endif
 
-/* NULL if the interpreter did not make the frame object; a compiler did. */
+/* Returns whether a compiler, not the interpreter, made the frame object (may be NULL). */
 static inline bool is_compiled(PyFrameObject *frame)
 {
     return frame && !PyFrame_Check(frame);

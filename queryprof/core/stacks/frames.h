@@ -1,9 +1,10 @@
 /* The Python frames that a thread runs, innermost first.
  *
- * Read directly from the interpreter's own records where their layout is known (CPython 3.11 to
- * 3.15), because the public functions make an object for every frame that has none: for a query
- * issued from a helper that costs more than the rest of a probe. Both ways are compared when
- * recording starts; elsewhere, or when they differ, the public functions are used.
+ * Frames are read directly from the interpreter's own records if their layout is known (CPython
+ * 3.11 to 3.15), because the public functions make an object for every frame without one. For a
+ * query issued from a helper function, that costs more than the rest of a probe. Both ways are
+ * compared when recording starts. If they differ, or if the layout is unknown, the public functions
+ * are used.
  */
 #pragma once
 
@@ -11,11 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame of the running thread; valid while that frame runs, and to be released by qp_frame_outer
- * or qp_frame_release. Its address identifies it. */
+/* A frame of the running thread. It is valid while the frame runs, and must be released by
+ * qp_frame_outer or qp_frame_release. Its address identifies the frame. */
 typedef void qp_frame;
 
-/* The thread's running frame, or NULL if it runs no Python. The thread is the calling one. */
+/* Returns the running frame of the calling thread (owned by the caller: qp_frame_release), or NULL
+ * if the thread runs no Python code. */
 qp_frame *qp_frame_running(PyThreadState *tstate);
 
 /* Returns the identity of the thread's running frame. It is valid while the frame runs, and never
@@ -35,21 +37,22 @@ qp_frame *qp_frame_outer(qp_frame *frame);
 /* Releases a frame; NULL is ignored. */
 void qp_frame_release(qp_frame *frame);
 
-/* Borrowed from the frame. */
+/* Returns the code of a frame (borrowed from the frame). */
 PyCodeObject *qp_frame_code(qp_frame *frame);
 
-/* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
+/* Returns the globals in which the frame's code runs (borrowed from the frame); may be NULL. */
 PyObject *qp_frame_globals(qp_frame *frame);
 
-/* The instruction of a frame that a Python compiler made (Nuitka). Its code object contains no
- * instructions, and its line number changes in place. */
+/* The instruction of a frame that a Python compiler (Nuitka) made. The code object of such a frame
+ * contains no instructions, and its line number changes in place. */
 enum { QP_NO_INSTRUCTION = -2 };
 
-/* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
+/* Returns the byte offset of the running instruction, as PyFrame_GetLasti does, or
+ * QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* A trail: the positions of the thread's innermost frames, as one number. It is extended outwards.
- * Its pointers are not dereferenced after the call that made it. */
+/* A trail: the positions of the thread's innermost frames, combined into one number. A trail is
+ * extended outwards. Its pointers are not dereferenced after the call in which it was made. */
 typedef struct {
     uint64_t identity; /* 0 if frames cannot be compared cheaply */
     const void *next;  /* the next frame to add; NULL at the end of the stack */
@@ -67,7 +70,7 @@ int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last);
 /* Chooses how frames are read, by comparing both ways on the running thread. */
 void qp_frames_start(PyThreadState *tstate);
 
-/* Forces the public functions (for tests of that way). */
+/* Forces the use of the public functions, for tests. */
 void qp_frames_use_public(void);
 
 /* Returns whether frames are read from the interpreter's own records. */

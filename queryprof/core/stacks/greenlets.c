@@ -4,7 +4,7 @@
 
 enum { PARENTS = 16, FRAMES = 250 };
 
-/* The greenlet library's module (a new reference), or NULL if it is not loaded. */
+/* Returns the greenlet library's module (a new reference), or NULL if the library is not loaded. */
 static PyObject *library(void)
 {
     static PyObject *name; /* kept for as long as the process runs */
@@ -23,8 +23,9 @@ bool qp_greenlets_are_loaded(void)
     return module != NULL;
 }
 
-/* An attribute of a greenlet (a new reference). It is read through the library's own type, so an
- * override in the program's subclass does not run. NULL if it is missing. */
+/* Returns an attribute of a greenlet (a new reference); NULL if the attribute is missing. Reads the
+ * attribute through the library's own type, so that an override in the program's subclass does not
+ * run. */
 static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);

@@ -1,6 +1,5 @@
 /* The frames of the running greenlet's parents. For example, SQLAlchemy's async engine runs the
- * driver in a greenlet. The frames of the caller are not in this greenlet, but in its parents.
- */
+ * driver in a greenlet. The frames of the caller are in the parents of this greenlet. */
 #pragma once
 
 #include <Python.h>

@@ -5,6 +5,6 @@
 
 /* Returns the library's function that the program calls: the outermost frame of the package nearest
  * to the driver, inside the program's innermost frame (among the innermost 250). If that frame is a
- * generator or coroutine, which pauses, returns the frame inside it. Borrowed: the thread runs it.
- * NULL if the program calls the driver itself. Raises nothing. */
+ * generator or coroutine, which pauses, returns the frame inside it. The result is borrowed: the
+ * thread runs it. NULL if the program calls the driver itself. Raises nothing. */
 PyCodeObject *qp_library_entry(PyThreadState *tstate);

@@ -23,7 +23,7 @@ static unsigned next_byte(reader *r)
     return r->at < r->size ? r->bytes[r->at++] : 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6: more follow. */
+/* Reads a number: six bits per byte, the lowest first. Bit 6 is set if more bytes follow. */
 static unsigned next_number(reader *r)
 {
     unsigned read = next_byte(r), value = read & 63;

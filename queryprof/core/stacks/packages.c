@@ -4,8 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The value of __name__, borrowed, or NULL. It is among the first entries of a module's globals. A
- * complete search could take long, and a lookup could run code of the program. */
+/* Returns the value of __name__ (borrowed), or NULL. Searches only the first entries, because
+ * __name__ is one of them in a module's globals. A complete search could take long, and a lookup
+ * could run code of the program. */
 static PyObject *name_in(PyObject *globals)
 {
     enum { SEARCHED = 16 };

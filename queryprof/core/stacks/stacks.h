@@ -1,5 +1,6 @@
-/* Stacks of lines, as a tree: a stack is its innermost line and the stack around it. Call paths,
- * which have only the program's own frames, and complete stacks share one tree. */
+/* Stacks of lines, as a tree: a stack consists of its innermost line and the stack around that
+ * line. Call paths, which have only the program's own frames, and complete stacks share one
+ * tree. */
 #pragma once
 
 #include <Python.h>
@@ -8,7 +9,7 @@
 
 enum {
     QP_PATH_NONE = 0,  /* no frame with a name */
-    QP_PATH_OTHER = 1, /* everything that came after a table was full */
+    QP_PATH_OTHER = 1, /* all paths and stacks that were found after a table was full */
     QP_STACK_NONE = QP_PATH_NONE
 };
 
@@ -20,8 +21,9 @@ void qp_stacks_stop(void);
  * full. */
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line);
 
-/* Returns a pointer to the complete stack of the submitter with this call path, as found for its
- * first work. The value is QP_STACK_NONE until it is found. The table owns the value. */
+/* Returns a pointer to the complete stack of the submitter with this call path, as found for the
+ * submitter's first work. The value is QP_STACK_NONE until the stack is found. The table owns the
+ * value. */
 uint32_t *qp_stack_of_submitter(uint32_t path);
 
 /* Returns the stack of these lines, innermost first. */

@@ -17,13 +17,13 @@ typedef struct qp_submitter {
     PyObject *note;             /* the submitter's label, or NULL */
     uint64_t calls;             /* driver calls made by the work */
     uint64_t pass;              /* pass of the watched line that submitted the work; 0 if none */
-    struct qp_submitter *below; /* while the work runs: the submitter of the work that began
-                                 * before it in this thread */
+    struct qp_submitter *below; /* while the work runs: the submitter of the previous work in this
+                                 * thread */
     const void *frame;          /* identity of the Python frame that runs the work, or NULL */
 } qp_submitter;
 
-/* Begin and end the work in the running thread; in any order if greenlets switch. The owner must
- * keep the submitter in between. */
+/* Begin and end the work in the running thread. Works may end in any order if greenlets switch. The
+ * owner must keep the submitter from the beginning to the end. */
 void qp_submitter_enter(qp_submitter *submitter);
 void qp_submitter_leave(qp_submitter *submitter);
 

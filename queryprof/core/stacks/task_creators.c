@@ -58,7 +58,7 @@ static void forget_all(void)
     qp_task_creators_known = false;
 }
 
-/* Returns the slot of a task, or the free slot for it. */
+/* Returns the slot of a task, or the free slot for the task. */
 static creator *slot_of(const void *task)
 {
     uint32_t slot = (uint32_t)qp_hash_mix(0, (uintptr_t)task) & table.mask;
@@ -73,7 +73,7 @@ static uint32_t place_of(const creator *slot)
     return (uint32_t)(slot - table.slots);
 }
 
-/* Frees a task's slot, and moves up the entries that were placed behind it (Knuth, TAOCP 6.4,
+/* Frees a task's slot, and moves up the entries that were placed behind the slot (Knuth, TAOCP 6.4,
  * algorithm R). */
 static void forget(const void *task)
 {
@@ -148,7 +148,8 @@ static QP_COLD bool make_room(void)
     return true;
 }
 
-/* The entry of a task of the watched type, made if it has none; NULL if out of memory. */
+/* Returns the entry of a task, and adds a new entry if needed. NULL if the task is not of the
+ * watched type, or if out of memory. */
 static creator *entry_of(PyObject *task)
 {
     if (!watched.type || !PyObject_TypeCheck(task, watched.type)) {

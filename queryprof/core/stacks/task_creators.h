@@ -1,9 +1,9 @@
-/* The creators of an event loop's tasks. The frames around a task's own frames are only the loop's.
- * The program's line that caused the work is the line that made the task
+/* The creators of an event loop's tasks. The frames around a task's own frames belong only to the
+ * loop. The program's line that caused the work is the line that made the task
  * (`asyncio.gather(*[books_of(author) for author in ...])`).
  *
  * A table maps the address of each living task to the call path of that line. tp_dealloc of
- * asyncio's type is exchanged, so that the entry is removed when the task is freed.
+ * asyncio's type is replaced, so that the entry is removed when the task is freed.
  *
  * The table also has the call path of the last work that a task handed over or awaited. SQLAlchemy
  * makes the objects of its rows in a greenlet, and another thread that samples the task cannot see
@@ -17,7 +17,7 @@
 
 #include "runtime/thread_local.h"
 
-/* Whether any creator is known. */
+/* True if any creator is known. */
 extern bool qp_task_creators_known;
 
 /* Returns whether a code object is the function that runs a loop's callbacks. A task's own frames
@@ -30,11 +30,12 @@ void qp_task_boundary_is(PyCodeObject *code);
 /* A running step of a loop: loops/step.h. */
 typedef struct qp_step qp_step;
 
-/* Sets the function that returns the task of a step, or NULL. If it gets no step, it uses the step
- * of the running thread's loop. The step keeps the task alive. */
+/* Sets the function that returns the task of a step, or NULL. If the function gets no step, it uses
+ * the step of the running thread's loop. The step keeps the task alive. */
 void qp_task_creators_find_by(const void *(*running_task)(const qp_step *));
 
-/* Watches when tasks of that type are freed, up to qp_task_creators_stop. */
+/* Watches when tasks of this type are freed, until qp_task_creators_stop. Keeps a new reference to
+ * the type. */
 void qp_task_creators_watch(PyTypeObject *type);
 
 /* Notes the call path that made a task. Does nothing if out of memory, or if the task's type is not
@@ -45,8 +46,8 @@ void qp_task_creator_note(PyObject *task, uint32_t path);
  * object of its frames. */
 void qp_task_call_note(uint32_t path, const void *outermost_code);
 
-/* Returns the last call path noted for the task of a step, if the task now runs in a greenlet,
- * which a different outermost code object shows. Returns QP_PATH_NONE otherwise, and if
+/* Returns the last call path noted for the task of a step, if the task now runs in a greenlet: its
+ * outermost code object then differs from the noted one. Returns QP_PATH_NONE otherwise, and if
  * `outermost_code` is NULL. */
 uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code);
 
@@ -63,5 +64,5 @@ static inline uint32_t qp_path_behind(void)
  * task's creator. */
 uint32_t qp_stack_behind(void);
 
-/* Forgets all creators, because their call paths belong to a recording that ends. */
+/* Forgets all creators, because their call paths belong to the recording that ends. */
 void qp_task_creators_stop(void);

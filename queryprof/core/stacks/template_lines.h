@@ -7,9 +7,9 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* The debug_info of a template's code (borrowed from the globals), or NULL if it is other code.
- * Raises nothing. */
+/* Returns the debug_info of a template's code (borrowed from the globals), or NULL if the code is
+ * not a template's. Raises nothing. */
 PyObject *qp_template_lines(const PyCodeObject *code, PyObject *globals);
 
-/* The template's line for one of its code's; 0 if unknown. */
+/* Returns the template's line for a line of the generated code; 0 if unknown. */
 uint32_t qp_template_line(PyObject *debug_info, uint32_t line);
