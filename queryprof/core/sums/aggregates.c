@@ -12,10 +12,10 @@
 enum {
     SHARED_THREADS = QP_AGGREGATES / 4 * 3, /* with this many entries, new keys get the thread
                                              * "(other)" */
-    SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* with this many, new keys also get the call path
-                                             * "(other)" */
-    NEARLY_FULL = SHARED_THREADS - 1024,    /* less a margin: a call and its flush add far fewer
-                                             * entries */
+    SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* with this many entries, new keys also get the call
+                                             * path "(other)" */
+    NEARLY_FULL = SHARED_THREADS - 1024,    /* the margin is larger than the number of entries that
+                                             * a call and its flush add */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
@@ -48,7 +48,7 @@ static uint64_t hash_key(const qp_key *key)
     return hash ^ (hash >> 32);
 }
 
-/* Adds an entry; NULL if there is no room. */
+/* Adds an entry. Returns NULL if there is no room. */
 static qp_aggregate *add_entry(const qp_key *key)
 {
     static const qp_extremes none = {.min_ns = INT64_MAX};
@@ -61,7 +61,7 @@ static qp_aggregate *add_entry(const qp_key *key)
     return added;
 }
 
-/* The first entries are for the calls that do not fit: one for each operation. */
+/* Adds the first entries, one for each operation. They contain the calls that do not fit. */
 static bool reserve_others(void)
 {
     bool reserved = true;

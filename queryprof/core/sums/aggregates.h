@@ -30,10 +30,10 @@ qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation opera
 /* Returns whether any call has been added. */
 bool qp_aggregates_have_calls(void);
 
-/* The row of an entry. */
+/* Returns the row number of an entry. */
 uint32_t qp_aggregate_number(const qp_aggregate *entry);
 
-/* Moves an entry's extremes to `before`, and starts new ones at the mark. */
+/* Moves an entry's extremes to `before`, and starts new extremes at the mark. */
 void qp_aggregate_renew_extremes(qp_aggregate *entry);
 
 static inline void qp_aggregate_change(qp_aggregate *entry)
@@ -75,7 +75,7 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns);
 void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried);
 
-/* Adds counters to others. */
+/* Adds the counters `more` to `to`. */
 static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
 {
     QP_COUNTERS(QP_ADD_SUM)
@@ -87,7 +87,7 @@ void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
 /* Drops all entries and empties their rows. */
 void qp_aggregates_clear(void);
 
-/* The number of times that entries were dropped. References of an older generation are not
+/* The number of times that all entries were dropped. References from an older generation are not
  * valid. */
 extern uint32_t qp_aggregates_generation;
 

@@ -83,8 +83,8 @@ static const char *busy_name(PyObject *value)
     return !name && says_locked(exception) ? "SQLITE_BUSY" : NULL;
 }
 
-/* Writes the exception's type and, if a lock was refused, SQLite's name for the error. Keeps the
- * exception. Returns whether it is about a lock. */
+/* Writes the exception's type and, if a lock was refused, SQLite's name for the error. Preserves
+ * the exception. Returns whether the exception is about a lock. */
 static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES])
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;

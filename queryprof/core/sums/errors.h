@@ -6,7 +6,7 @@
 
 #include "memory/tables.h"
 
-/* Counts the exception that is set, by key and type. For an exception about a lock, the type
- * includes SQLite's name of the error. `would_write`: a lock was refused to a transaction that had
- * begun to read. No code of the program runs. */
+/* Counts the current exception, by key and type. For an exception about a lock, the type includes
+ * SQLite's name of the error. `would_write`: a lock was refused to a transaction that had begun to
+ * read. Returns whether the exception is about a lock. No code of the program runs. */
 bool qp_error_count(const qp_key *key, bool would_write);

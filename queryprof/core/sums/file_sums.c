@@ -44,7 +44,7 @@ static qp_file_work_row *find_or_add(const qp_key *key)
             return known;
         }
     }
-    /* The last rows, one for each operation, collect everything that does not fit. */
+    /* The last rows, one for each operation, collect all work that does not fit. */
     bool has_room = qp_row_count(QP_FILE_WORK_ROWS) < QP_FILE_WORKS - QP_OPERATIONS ||
                     key->statement == QP_STATEMENT_OTHER;
     uint32_t added = has_room ? qp_rows_add(QP_FILE_WORK_ROWS, 1) : UINT32_MAX;

@@ -1,4 +1,4 @@
-/* The sums of calls' work on files, by key. */
+/* The file work of calls, added up by key. */
 #pragma once
 
 #include <stdbool.h>

@@ -3,8 +3,9 @@
 #include <string.h>
 
 enum {
-    MAX_CHARACTERS = 16384, /* maximum number of characters of a text that is read */
-    LAST = 4,               /* number of last tokens that are kept, to find an OFFSET */
+    MAX_CHARACTERS = 16384, /* maximum length of a text that is read, in characters */
+    LAST = 4,               /* number of tokens at the end of the text that are kept, to find an
+                             * OFFSET */
     MAX_DIGITS = 18,        /* maximum digits of a number */
     MAX_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
                     * 64 bits */
@@ -90,7 +91,8 @@ static void pass_blanks(text *t)
     }
 }
 
-/* Reads a parameter of a sequence: the next one, or one with a number. */
+/* Reads a parameter of a sequence: the parameter with this number, or the next parameter if
+ * `number` is 0. */
 static token in_sequence(text *t, Py_ssize_t end, Py_ssize_t number)
 {
     Py_ssize_t index = number ? number : t->largest + 1;
@@ -107,7 +109,7 @@ static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t aft
     return (token){PARAMETER, begin, end, 0, t->depth};
 }
 
-/* Returns the number in a run of digits; -1: no digits, or too many. */
+/* Returns the number in a run of digits; -1 if there are no digits, or too many. */
 static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
 {
     int64_t number = 0;
@@ -230,8 +232,8 @@ static PyObject *value_of(const text *t, token one, PyObject *parameters)
     return NULL;
 }
 
-/* Returns the number that a token or its parameter holds, rounded to the nearest power of two; 0
- * for 0; -1 if unknown. */
+/* Returns the value of a number or parameter, rounded to the nearest power of two; 0 for 0; -1 if
+ * unknown. */
 static int64_t rounded_to_power_of_two(const text *t, token one, PyObject *parameters)
 {
     int64_t number = one.kind == NUMBER ? number_in(t, one.begin, one.end) : -1;
@@ -252,8 +254,8 @@ static int64_t rounded_to_power_of_two(const text *t, token one, PyObject *param
     return shift < MAX_SHIFT && number - power >= (power + 1) / 2 ? 2 * power : power;
 }
 
-/* Reads the last tokens of a text, backwards: OFFSET n; LIMIT n, n; OFFSET n LIMIT n
- * (https://www.sqlite.org/lang_select.html#limitoffset). */
+/* Returns the OFFSET of a text from its last tokens, in reverse order: OFFSET n; LIMIT n, n; OFFSET
+ * n LIMIT n (https://www.sqlite.org/lang_select.html#limitoffset). */
 static int64_t offset_of(const text *t, const token last[LAST], PyObject *parameters)
 {
     for (int i = 0; i < LAST; i++) {

@@ -1,5 +1,5 @@
-/* Facts about an execution from its values: how many rows its OFFSET skips, and whether a pattern
- * begins with a wildcard, which no index can search. No value is kept. */
+/* Facts about an execution's values: the number of rows that its OFFSET skips, and whether a
+ * pattern begins with a wildcard, for which no index helps. No value is kept. */
 #pragma once
 
 #include <Python.h>
@@ -14,6 +14,7 @@ typedef struct {
     bool has_open_pattern; /* a LIKE, ILIKE or GLOB has a pattern that begins with a wildcard */
 } qp_given_values;
 
-/* `sql` and `parameters` are borrowed; `parameters` may be NULL. `is_sqlite`: the text is for
- * SQLite, whose parameters have a different syntax. No code of the program runs. */
+/* Returns facts about the values of an execution. `sql` and `parameters` are borrowed; `parameters`
+ * may be NULL. `is_sqlite`: the text is for SQLite, whose parameters have a different syntax. No
+ * code of the program runs. */
 qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite);

@@ -22,7 +22,7 @@ static qp_lock_row *row_of(const qp_lock *lock)
             return &rows[i];
         }
     }
-    /* The last rows, one for each kind, collect everything that does not fit. */
+    /* The last rows, one for each kind, collect all locks that do not fit. */
     bool has_room = count < QP_LOCKS - QP_LOCK_KINDS || lock->key.statement == QP_STATEMENT_OTHER;
     uint32_t added = has_room ? qp_rows_add(QP_LOCK_ROWS, 1) : UINT32_MAX;
     if (added == UINT32_MAX) {
@@ -52,7 +52,7 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
     qp_lock_sums_join(sums, held);
 }
 
-/* Returns a row for an event of this length: a new one, or the row of the shortest event; NULL if
+/* Returns a row for an event of this length: a new row, or the row of the shortest event; NULL if
  * all events are longer. */
 static qp_lock_event_row *place_for(int64_t duration_ns)
 {

@@ -18,8 +18,7 @@ typedef struct {
     uint64_t hash[REMEMBERED]; /* 0 if none */
     uint32_t writes[REMEMBERED];
     uint32_t next;
-    bool has_no_given_values; /* the text contains nothing from which facts about values could be
-                               * found */
+    bool has_no_given_values; /* no facts about values can be found in the text */
 } memory;
 
 static struct {
@@ -53,7 +52,8 @@ void qp_parameters_clear(void)
     qp_sampled_rows_clear(&table.rows);
 }
 
-/* Mixes a value into a hash; false if hashing it would run the program's code, or take long. */
+/* Mixes a value into a hash. Returns false if hashing the value would run the program's code or
+ * take long. */
 static bool mix_value(uint64_t *hash, PyObject *value)
 {
     bool is_plain =

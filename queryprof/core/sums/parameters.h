@@ -1,8 +1,7 @@
-/* Counts how often a statement runs again with the parameters of a recent run, in the same request
- * or thread, and with no write in between. Only a sample of executions is counted. Parameters are
+/* Counts how often a statement runs again in the same request or thread, with the parameters of a
+ * recent run and without a write in between. Only a sample of executions is counted. Parameters are
  * compared by a hash with a random key for each recording. Neither hash nor key leaves the
- * process's private memory.
- */
+ * process's private memory. */
 #pragma once
 
 #include <Python.h>
@@ -10,7 +9,7 @@
 
 #include "memory/sampled_row.h"
 
-/* Executions that changed rows so far; wraps around. */
+/* Number of executions that have changed rows so far; wraps around. */
 extern uint32_t qp_writes;
 
 /* Allocates the tables. Returns false if out of memory. */
@@ -25,8 +24,8 @@ typedef struct {
     uint64_t work;   /* number of the request, or of the thread */
     bool is_sqlite;  /* the text is for SQLite */
     bool has_failed; /* the execution has failed */
-    bool is_chosen;  /* chosen because it is slow, not at random: it counts only while there are
-                      * few samples */
+    bool is_chosen;  /* chosen because it is slow, not at random; counts only while the statement
+                      * has few samples */
 } qp_sampled;
 
 /* Notes an execution. No code of the program runs. */

@@ -7,7 +7,7 @@
 #include "memory/tables.h"
 #include "runtime/index.h"
 
-/* The beginning of such a row. */
+/* The beginning of each row. */
 typedef struct {
     uint32_t statement;
     uint32_t path;
@@ -27,5 +27,6 @@ void qp_sampled_rows_stop(qp_sampled_rows *rows);
 /* Empties the table. */
 void qp_sampled_rows_clear(qp_sampled_rows *rows);
 
-/* Returns the row number of a statement and path, added if new; UINT32_MAX if there is no room. */
+/* Returns the row number of a statement and path, and adds a new row if needed. UINT32_MAX if there
+ * is no room. */
 uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key);

@@ -13,14 +13,14 @@ uint32_t qp_stack_mask = QP_STACK_SAMPLING - 1;
 
 enum {
     VALUE_BYTES = QP_TEXT_BYTES / 5 *
-        2, /* bytes of the table of texts for SQL and parameters of exemplars */
+        2, /* share of the table of texts for SQL and parameters of exemplars */
     SAMPLE_SLOTS = 2 * QP_STACK_SAMPLES
 };
 
 static struct {
-    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* for each statement: 1 + the rows of its exemplars; 0:
+    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* for each statement: 1 + the row of each exemplar; 0:
                                           * none */
-    int64_t *floor_ns;      /* for each statement: the duration of the fastest exemplar; 0 while a
+    int64_t *floor_ns;      /* for each statement: the duration of its fastest exemplar; 0 while a
                              * slot is free */
     int64_t *notable_ticks; /* for each statement: see qp_notable_ticks */
     qp_index samples;
@@ -74,7 +74,8 @@ int64_t qp_notable_ticks(uint32_t statement)
     return table.notable_ticks[statement];
 }
 
-/* If a statement has all its exemplars, the next one must be slower than the fastest of them. */
+/* Sets the duration that the next exemplar must exceed: the duration of the fastest exemplar, or 0
+ * while a slot is free. */
 static void raise_floor(uint32_t statement)
 {
     const uint16_t *kept = table.kept[statement];
@@ -113,8 +114,8 @@ static qp_exemplar_row *place_for(const qp_exemplar_row *of)
     return fastest;
 }
 
-/* Writes a text over the text `old` if it fits there. Otherwise adds it, if there is room for
- * values. */
+/* Writes a value over the text `old` if the value fits there. Otherwise adds the value, if there is
+ * room for values. Returns the text, or QP_TEXT_FULL. */
 static qp_text value_text(qp_text old, PyObject *value)
 {
     uint32_t bytes = 0;

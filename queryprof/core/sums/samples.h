@@ -10,14 +10,14 @@
 #include "memory/tables.h"
 
 enum {
-    QP_STACK_SAMPLING = 64,        /* the stack of 1 in this many executions is taken */
-    QP_SLOW_NS = 10 * 1000 * 1000, /* the stack of every execution that takes this long or longer
-                                    * is taken */
+    QP_STACK_SAMPLING = 64,        /* the stack of 1 in this many executions is recorded */
+    QP_SLOW_NS = 10 * 1000 * 1000, /* the stack of every execution that takes this long or longer is
+                                    * recorded */
     QP_EXEMPLARS_KEPT = 5          /* exemplars kept per statement */
 };
 
-/* The stack of an execution is taken if these bits of a random number are 0. The mask selects 1 in
- * QP_STACK_SAMPLING executions, or all. The caller must hold the GIL. */
+/* The stack of an execution is recorded if these bits of a random number are 0. The mask selects 1
+ * in QP_STACK_SAMPLING executions, or all executions. The caller must hold the GIL. */
 extern uint32_t qp_stack_mask;
 
 /* Allocates the tables. Returns false if out of memory. */
@@ -27,12 +27,13 @@ void qp_samples_stop(void);
 /* Returns the duration that an execution of the statement must exceed to be among its slowest. */
 int64_t qp_exemplar_floor_ns(uint32_t statement);
 
-/* Returns that duration in ticks of the clock, but at most QP_SLOW_NS. An execution that takes
- * longer is sampled at once. */
+/* Returns the duration of qp_exemplar_floor_ns in ticks of the clock, but at most QP_SLOW_NS. A
+ * longer execution is sampled at once. */
 int64_t qp_notable_ticks(uint32_t statement);
 
-/* Keeps an execution, or updates its duration if its serial number is kept already; `of` contains
- * everything except the texts. `sql` and `parameters` are borrowed; NULL if they are not kept. */
+/* Keeps an execution as an exemplar, or updates the exemplar with the same serial number. `of`
+ * contains all fields except the texts. `sql` and `parameters` are borrowed; NULL if they are not
+ * kept. */
 void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters);
 
 /* Adds weighted executions and time to a stack sample. Both may be negative, to correct earlier

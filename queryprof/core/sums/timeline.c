@@ -10,7 +10,8 @@
 enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
 
 /* The interval of the last calls, and its bounds, because most calls are in the same interval. The
- * bounds are not recalibrated with the clock; they are wrong by at most its drift in a second. */
+ * bounds are not recalibrated with the clock; the bounds are wrong by at most the clock's drift in
+ * a second. */
 static struct {
     qp_interval_row *interval;
     uint64_t start_ticks;

@@ -1,7 +1,6 @@
-/* The timeline: database work by the wall clock, in at most 512 intervals that coarsen as the
+/* The timeline: database work by the wall clock, in at most 512 intervals that become wider as the
  * run grows. Intervals are powers of two of nanoseconds and aligned to the epoch, so that the
- * timelines of different processes add up exactly.
- */
+ * timelines of different processes add up exactly. */
 #pragma once
 
 #include <stdbool.h>
