@@ -20,7 +20,7 @@
 
 enum { KINDS = 16, KIND_BYTES = 32 };
 
-/* The names of kinds: they outlive recordings, as the wrappers may. */
+/* The names of kinds. They outlive recordings, because wrappers may outlive recordings. */
 static struct {
     char names[KINDS][KIND_BYTES];
     int count;
@@ -68,7 +68,7 @@ typedef struct {
     uint64_t handed_ticks;
     uint64_t started_ticks;
     uint64_t ended_ticks;
-    uint64_t taken_ticks; /* when the waiting coroutine got the result; 0 if it did not, or
+    uint64_t taken_ticks; /* when the waiting coroutine got the result; 0 if it got no result, or if
                            * unknown */
 } handoff;
 
@@ -128,7 +128,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     self->failed = !result;
     if (!self->is_awaited || self->abandoned) {
         add_to_sums(
-            self); /* now, because a worker thread may keep the function until its next one */
+            self); /* now, because a worker thread may keep the function until its next function */
     }
     Py_DECREF(function);
     Py_DECREF(callable);
@@ -199,14 +199,15 @@ PyTypeObject *qp_handoff_type(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-/* Describes a callable that functions are submitted to. Stored in `extra` of its wrapper. */
+/* Describes a callable to which functions are submitted. Stored in `extra` of the callable's
+ * wrapper. */
 typedef struct {
     uint8_t kind;
     Py_ssize_t position;
     bool is_awaited;
     bool is_timed;
     bool is_database;
-    PyTypeObject *handoff_type; /* borrowed from the module, as the next one */
+    PyTypeObject *handoff_type; /* borrowed from the module, like the next field */
     PyTypeObject *coroutine_proxy_type;
 } handover;
 
@@ -305,7 +306,8 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
     return result;
 }
 
-/* The number of a kind's name; the last one is for all others. */
+/* Returns the number of a kind's name. If the table is full, returns the last number, which all
+ * other kinds share. */
 static uint8_t kind_number(const char *name)
 {
     for (int i = 0; i < kinds.count; i++) {

@@ -10,17 +10,18 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Makes the heap type of wrapped functions; a new reference, or NULL with an exception. */
+/* Creates the heap type of wrapped functions. Returns a new reference, or NULL with an
+ * exception. */
 PyTypeObject *qp_handoff_type(PyObject *module);
 
 /* Clears the sums. */
 void qp_handoffs_clear(void);
 
-/* A new wrapper of `original`, a callable that functions are submitted to.
+/* Returns a new wrapper of `original`, a callable to which functions are submitted.
  *
- * `kind` names the owner of the threads that run them; `position` is the index of the function
- * argument. `is_awaited`: the call returns a coroutine, which ends with the function's result;
- * `is_timed`: the function is submitted in that same call; `is_database`: the function always
- * counts as a call of a driver. NULL with an exception. */
+ * `kind` names the owner of the threads that run the functions. `position` is the index of the
+ * function argument. `is_awaited`: the call returns a coroutine, which ends with the function's
+ * result. `is_timed`: the call itself submits the function. `is_database`: the function always
+ * counts as a driver call. NULL with an exception. */
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);

@@ -161,8 +161,8 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
     }
 }
 
-/* Returns the row for a span of this length: a new one, or that of the shortest span with its name;
- * NULL if there is no room. */
+/* Returns the row for a span of this length: a new row, or the row of the shortest span with the
+ * same name. NULL if there is no room. */
 static qp_slow_span_row *row_for(const qp_ended_span *ended)
 {
     qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;

@@ -14,15 +14,15 @@ typedef struct qp_span_runs qp_span_runs;
 bool qp_slow_spans_start(void);
 void qp_slow_spans_stop(void);
 
-/* Forgets the slowest spans; the runs of running ones stay. */
+/* Forgets the slowest spans. The runs of running spans stay. */
 void qp_slow_spans_clear(void);
 
 /* In a forked child: frees all runs. */
 void qp_slow_spans_after_fork(void);
 
 /* Adds an execution to a span's last run, or begins another run. Returns the run's number, or 0 if
- * there is no room. If `*runs` is NULL, the function sets it to a buffer, which the span must give
- * back. */
+ * there is no room. If `*runs` is NULL, sets it to a buffer, which the span must give back with
+ * qp_span_runs_give_back. */
 uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
 
 /* Moves the last execution that was counted in a run to another statement, and returns the number
@@ -39,10 +39,10 @@ typedef struct {
 
 void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work);
 
-/* Adds the runs of an inner span to those around it. */
+/* Adds the runs of an inner span to the runs of its outer span. */
 void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner);
 
-/* `runs` may be NULL. */
+/* Gives back a buffer of runs for reuse; ignores NULL. */
 void qp_span_runs_give_back(qp_span_runs *runs);
 
 /* Returns whether a span with this name and duration is one of the slowest. */

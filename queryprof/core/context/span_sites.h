@@ -5,8 +5,8 @@
 
 enum {
     QP_SPAN_SITES = 64,  /* pairs of statement and call path of one span that are counted */
-    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more they
-                          * are a repeat */
+    QP_SPAN_REPEATS = 10 /* maximum number of executions of a statement from one call path in one
+                          * span that are not a repeat */
 };
 
 typedef struct {

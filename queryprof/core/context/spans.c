@@ -20,8 +20,8 @@
 #include "wrappers/coroutine_proxy.h"
 
 enum {
-    RUNNING = 1024, /* running spans that are measured individually */
-    SEARCHED = 64,  /* slots searched for a free one */
+    RUNNING = 1024, /* maximum number of running spans that are measured individually */
+    SEARCHED = 64,  /* maximum number of slots searched for a free slot */
     NUMBER_BITS = 16,
     SLOT_BITS = 12
 };
@@ -30,10 +30,10 @@ enum {
 typedef struct {
     uint64_t serial; /* 0 if free */
     uint16_t name;
-    int64_t outer; /* the span around it; 0 if none */
+    int64_t outer; /* the outer span; 0 if none */
     uint64_t started_ticks;
     qp_thread *thread; /* thread that began the span */
-    uint64_t step;     /* step of its event loop in which it began; 0 if none */
+    uint64_t step;     /* step of the thread's event loop in which the span began; 0 if none */
     int64_t cpu_at_ns; /* the thread's CPU time when the span began or continued */
     int64_t cpu_ns;    /* CPU time of the watched coroutine, or of a stopped span; -1: unknown */
     int64_t ns;        /* duration from the start of the span to its stop */
@@ -51,7 +51,7 @@ typedef struct {
 static struct {
     qp_names names;
     running_span *running; /* array of RUNNING spans */
-    uint32_t next;         /* slot where the search for a free one starts */
+    uint32_t next;         /* slot where the search for a free slot starts */
     uint64_t serial;       /* last serial number; later recordings continue from it */
     uint64_t first_serial; /* first serial number of this recording */
 } table;
@@ -148,8 +148,8 @@ int64_t qp_span_outermost(void)
     return span;
 }
 
-/* Returns the number of a free slot, from 1. If none is free nearby, it takes the slot of one of
- * the oldest spans. From then on, that span's executions count only for its name. */
+/* Returns the number of a free slot, from 1. If no slot nearby is free, takes the slot of one of
+ * the oldest spans. From then on, the executions of that span count only for its name. */
 static uint32_t reserve(void)
 {
     uint32_t place = table.next % RUNNING;

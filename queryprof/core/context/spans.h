@@ -29,11 +29,11 @@ extern PyObject *qp_span_variable;
 /* Sets the context variable (takes a new reference). */
 void qp_span_set_variable(PyObject *variable);
 
-/* Begins a span with this name inside the running one and returns the variable's new value; 0 with
- * an exception. */
+/* Begins a span with this name inside the running span. Returns the context variable's new value; 0
+ * with an exception. */
 int64_t qp_span_begin(PyObject *name);
 
-/* Stops a span: its duration ends here. */
+/* Stops a span, which sets the end of its duration. */
 void qp_span_stop(int64_t span);
 
 /* Ends a stopped span, with the executions flushed so far. */
@@ -43,21 +43,22 @@ void qp_span_end(int64_t span, bool failed);
  * several functions waited counts once. */
 void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks);
 
-/* Counts the status that a request ended with. */
+/* Counts the status with which a request ended. */
 void qp_span_status(int64_t span, int status);
 
 /* Returns a span's flushed executions and its time in the driver; zeros if the span is not
  * running. */
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
-/* A coroutine whose CPU time is added to the span; takes over the reference (see
- * qp_coroutine_proxy). */
+/* Returns a proxy (a new reference) that adds the coroutine's CPU time to the span. Takes over the
+ * reference to `coroutine` (see qp_coroutine_proxy). */
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
 /* Moves an execution from statement `from` to its current statement, in the counts of its span. */
 void qp_span_recount(qp_execution *e, uint32_t from);
 
-/* The running span, also for work that another thread submitted; 0 without a span. Never raises. */
+/* Returns the running span, also for work that another thread submitted; 0 without a span. Never
+ * raises. */
 int64_t qp_span_find(void);
 
 /* Returns the outermost span around the running span, or the running span if it has no outer span;
@@ -75,7 +76,7 @@ static inline uint16_t qp_span_number_of(int64_t span)
     return (uint16_t)(span & 0xffff);
 }
 
-/* Counts an execution for its running span and those around it. */
+/* Counts an execution for its running span. */
 void qp_span_count(qp_execution *e, bool is_query);
 
 /* Adds an execution's work in the driver to its running span. */

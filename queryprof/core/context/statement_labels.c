@@ -59,7 +59,8 @@ PyObject *qp_label_running(void)
 void qp_label_statement(uint32_t statement)
 {
     PyObject *note = qp_label_running();
-    if (note && PyUnicode_Check(note) && qp_recording) { /* a collection may have ended it */
+    if (note && PyUnicode_Check(note) && qp_recording) { /* a garbage collection may have ended the
+                                                          * recording */
         qp_text text = qp_text_of_str(note);
         qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
         if (row->note != QP_TEXT_NONE && row->note != text) {

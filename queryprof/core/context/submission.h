@@ -4,6 +4,6 @@
 #include "stacks/submitter.h"
 #include "threads/threads.h"
 
-/* Stores the running thread's call path, complete stack, span and label; the label is a new
- * reference. Never raises. */
+/* Stores the running thread's call path, complete stack, span and label in `submitter`, which then
+ * owns a reference to the label. Never raises. */
 void qp_submitter_here(qp_thread *thread, qp_submitter *submitter);

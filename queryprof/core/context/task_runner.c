@@ -12,7 +12,7 @@
 static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t flagged,
                            PyObject *names)
 {
-    Py_INCREF(callable); /* a collection may detach us */
+    Py_INCREF(callable); /* a garbage collection may detach us */
     uint32_t recording = qp_recording;
     uint32_t path = QP_PATH_NONE;
     qp_thread *thread = PyVectorcall_NARGS(flagged) > 1 ? qp_thread_here() : NULL;
