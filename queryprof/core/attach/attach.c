@@ -20,10 +20,10 @@ typedef struct {
                                     * as long as its module; NULL for a slot */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
-    PyObject *owner;    /* owned: the type, or the module, whose function it is */
+    PyObject *owner;    /* owned: the type or module that has the function */
     PyObject *name;     /* owned */
     PyObject *in_place; /* owned: the wrapper of a Python function that stays where it is */
-    PyObject *replaced; /* owned: what a probe object replaces */
+    PyObject *replaced; /* owned: the object that a probe object replaced */
     PyObject *measured; /* owned: the replacement */
 } attachment;
 
@@ -43,7 +43,7 @@ static void release_capsule(PyObject *capsule)
     release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
 }
 
-/* The attribute in its owner's own dict (a new reference); NULL with an exception. */
+/* Returns an attribute from the owner's own dict (a new reference); NULL with an exception. */
 static PyObject *own_attribute(PyObject *owner, PyObject *name)
 {
     PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
@@ -63,7 +63,8 @@ int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
     return result;
 }
 
-/* Sets an attribute of a type, immutable or not, or of a module; 0, or -1 with an exception. */
+/* Sets an attribute of a type (immutable or not) or of a module. Returns 0, or -1 with an
+ * exception. */
 static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
 {
     return PyType_Check(owner) ? qp_set_type_attribute((PyTypeObject *)owner, name, value)
@@ -118,7 +119,8 @@ static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
     }
 }
 
-/* Exchanges a slot in a type and in all subclasses that inherited it; -1 with an exception. */
+/* Exchanges a slot in a type and in all subclasses that inherited the slot. Returns 0, or -1 with
+ * an exception. */
 static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_function to)
 {
     qp_function *place = slot_pointer(type, slot);
@@ -141,7 +143,8 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
     return result;
 }
 
-/* Exchanges the function of a method or getter for the attachment's trampoline, if it has one. */
+/* Exchanges the function of a method or getter for the attachment's trampoline. Returns 1, or 0 if
+ * the attachment has no trampoline. */
 static int attach_definition(attachment *a, qp_function *place, const qp_probe *probe)
 {
     if (!a->trampoline) {
@@ -219,7 +222,7 @@ static bool has_other_names(PyObject *owner, PyObject *found)
         PyObject *value = PyList_GET_ITEM(values, i);
         names += value == found || qp_probe_call_wraps(value, found);
     }
-    qp_exception_clear(); /* no such dict: it has one name */
+    qp_exception_clear(); /* no such dict: the function has one name */
     Py_XDECREF(values);
     Py_XDECREF(dict);
     return names > 1;
@@ -284,7 +287,7 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
 {
     int attached = 0;
     if (probe->system != QP_SYSTEM_SQLITE) {
-        /* Functions that are exchanged in place take SQL for SQLite. */
+        /* Functions that are exchanged in place read their text as SQL for SQLite. */
     } else if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
         attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
     } else if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) {

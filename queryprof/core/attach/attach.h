@@ -15,15 +15,17 @@
 #include "calls/probe.h"
 #include "wrappers/module_state.h"
 
-/* Attaches a probe to the function `name` of a type or module, `owner`. `given` holds its
- * operation, and the C type of the driver's cursors, or NULL. `types` make the wrappers. References
- * are taken as needed. Returns a new capsule for the attachment, or NULL with an exception (nothing
- * is changed then). */
+/* Attaches a probe to the function `name` of `owner`, a type or module. `given` contains the
+ * function's operation and the C type of the driver's cursors, or NULL. `types` contains the types
+ * of wrappers. Keeps new references as needed. Returns a new capsule for the attachment, or NULL
+ * with an exception; the function is then not attached. */
 PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
                     const qp_module_state *types);
 
-/* Undoes an attachment; 0, or -1 with an exception. Undoing it again does nothing. */
+/* Undoes an attachment. Returns 0, or -1 with an exception. Does nothing if the attachment was
+ * undone before. */
 int qp_detach(PyObject *capsule);
 
-/* Sets an attribute of a type that refuses it (immutable C types), or deletes it (value NULL). */
+/* Sets an attribute of a type, or deletes the attribute if `value` is NULL, even if the type is
+ * immutable. Returns 0, or -1 with an exception. */
 int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value);

@@ -2,7 +2,7 @@
 
 enum { METHODS = 32, SLOTS = 8 };
 
-/* The n-th argument of a vectorcall, or NULL. */
+/* Returns the n-th argument of a vectorcall (borrowed), or NULL. */
 static PyObject *nth(PyObject *const *args, Py_ssize_t count, Py_ssize_t n)
 {
     return n < count ? args[n] : NULL;
@@ -13,11 +13,11 @@ static PyObject *nth_of_tuple(PyObject *args, Py_ssize_t n)
     return n < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, n) : NULL;
 }
 
-/* Both kinds of functions that fetch one row: fetchone and __next__. */
+/* Forwards both kinds of functions that fetch one row: fetchone and __next__. */
 static inline PyObject *forward_fetch(const qp_trampoline *t, PyObject *self,
                                       PyObject *(*fetch)(qp_function, PyObject *))
 {
-    qp_function original = t->original; /* before another thread may detach it */
+    qp_function original = t->original; /* read before another thread may detach the trampoline */
     qp_thread *thread = qp_here.thread;
     if (qp_fetch_continues(thread, self, t->probe.operation)) {
         qp_call *call = qp_fetch_begin(&t->probe, thread);
@@ -193,7 +193,7 @@ static qp_trampoline noargs[METHODS], o[METHODS], varargs[METHODS], keywords[MET
 static qp_trampoline fast[METHODS], fast_keywords[METHODS], iternext[SLOTS], init[SLOTS];
 static qp_trampoline subscript[SLOTS], ass_subscript[SLOTS], get[SLOTS];
 
-/* Octal literals (00 to 037): the macros above count in eights. */
+/* The numbers n are octal literals (00 to 037), because the macros above count in eights. */
 #define NOARGS(n)                                                 \
     static PyObject *noargs_##n(PyObject *self, PyObject *unused) \
     {                                                             \

@@ -1,8 +1,8 @@
 /* Trampolines: C functions that replace a driver's function, measure the call and forward it.
  *
- * CPython calls a method through the function pointer in its PyMethodDef and passes it no data of
- * ours; so each exchanged function needs a separate trampoline, one of a fixed number made at
- * compile time for each calling convention.
+ * CPython calls a method through the function pointer in its PyMethodDef and passes no data of
+ * ours. So each exchanged function needs a separate trampoline. A fixed number of trampolines is
+ * made at compile time for each calling convention.
  */
 #pragma once
 
@@ -20,8 +20,9 @@ typedef struct {
     bool is_taken;
 } qp_trampoline;
 
-/* Takes a free trampoline for METH_* flags and sets `*function` to its function; NULL if none is
- * free or the calling convention has none. Clearing `is_taken` releases it. */
+/* Takes a free trampoline for METH_* flags and sets `*function` to the trampoline's function.
+ * Returns NULL if all trampolines are in use, or if there are none for the calling convention.
+ * Clear `is_taken` to release the trampoline. */
 qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function);
 
 /* Takes a free trampoline for the getter of an attribute. */
