@@ -48,7 +48,8 @@ static bool changes_rows(const normal_form *form)
     return any(begins, form, words) && !contains(form, " RETURNING ");
 }
 
-/* SQLite allows a change after a WITH, and nowhere inside a query. */
+/* SQLite allows a statement that changes rows only at the beginning or after a WITH, never inside a
+ * query. */
 static bool changes_after_with(const normal_form *form)
 {
     static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO ",

@@ -1,5 +1,5 @@
-/* The kind of a statement, determined by the words of its normal form, once, when the statement
- * gets its number. */
+/* The kind of a statement. It is determined once, from the words of the normal form, when the
+ * statement gets its number. */
 #pragma once
 
 #include <stddef.h>

@@ -11,7 +11,8 @@ static struct {
     qp_lineage lineage;
 } files[FILES];
 
-static uint64_t unknown_changes; /* number of unknown changes, so that each gets a unique number */
+static uint64_t unknown_changes; /* number of unknown changes so far, which makes each of them
+                                  * unique */
 static uint64_t elsewhere;       /* part of the schema number of every connection */
 
 /* Murmur3's finalizer (https://github.com/aappleby/smhasher): every bit of the input counts. */

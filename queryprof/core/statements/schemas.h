@@ -25,7 +25,8 @@ typedef struct {
     bool is_known;
     bool is_open;   /* the schema may have changed in a transaction that may be rolled back */
     uint16_t file;  /* 1 + the slot of the file's lineage; 0: a private database */
-    qp_lineage own; /* changes only of the connection (TEMP, ATTACH, PRAGMA), or in no file */
+    qp_lineage own; /* changes only of the connection (TEMP, ATTACH, PRAGMA), or of a private
+                     * database */
 } qp_schema;
 
 /* Returns the number of the schema that a connection sees. `path` is the connection's file (""

@@ -17,7 +17,7 @@
 enum {
     CACHE_SETS = 16384,
     CACHE_WAYS = 2,
-    KEPT_TEXT_LENGTH = 256 /* longer texts are identified only by hash and length, and not kept
+    KEPT_TEXT_LENGTH = 256 /* longer texts are identified only by hash and length, and are not kept
                             * alive */
 };
 
@@ -183,7 +183,8 @@ uint32_t qp_statement_of_name(const char *name)
     return intern(name, strlen(name));
 }
 
-/* Sets the system of a statement, from its first text. Equal texts may go to several systems. */
+/* Sets the system of a statement, from the statement's first text. Later texts may go to other
+ * systems. */
 static void set_system(uint32_t number, qp_system system)
 {
     if (number > QP_STATEMENT_UNKNOWN && !row_of(number)->system) {
@@ -199,7 +200,8 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool 
     qp_exception exception = qp_exception_take();
     PyObject *escaped = NULL;
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, &length);
-    if (!bytes) { /* lone surrogates: the driver will refuse it, but its error has a statement */
+    if (!bytes) { /* lone surrogates: the driver will refuse the text, but the error needs a
+                   * statement */
         qp_exception_clear();
         escaped = PyUnicode_AsEncodedString(sql, "utf-8", "backslashreplace");
         bytes = escaped ? PyBytes_AS_STRING(escaped) : NULL;

@@ -1,10 +1,10 @@
 /* Maps the SQL object that a program passes to its statement: the number of the text's normal form
  * (fingerprint).
  *
- * There are two tables: a cache from SQL texts to statements, so that a text is scanned only once;
- * and the statements, identified by their fingerprints, numbered from 0 and never removed. The
- * region contains a fingerprint only after a database has accepted one of its texts; before that,
- * only the keywords of the text.
+ * There are two tables. One is a cache from SQL texts to statements, so that a text is scanned only
+ * once. The other contains the statements, which are identified by their fingerprints, numbered
+ * from 0 and never removed. The region contains a fingerprint only after a database has accepted a
+ * text with this fingerprint; before that, only the keywords of the text.
  */
 #pragma once
 
@@ -17,7 +17,8 @@
 #include "sqlite/column_names.h"
 
 enum {
-    QP_STATEMENT_OTHER = 0,  /* "(other)": all statements that came after the table was full */
+    QP_STATEMENT_OTHER = 0,  /* "(other)": all statements that were found after the table was
+                              * full */
     QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": for rows of a cursor whose execute the probe did not
                               * see */
 };
@@ -28,8 +29,8 @@ bool qp_statements_start(void);
 /* Frees the tables and the references to SQL texts. */
 void qp_statements_stop(void);
 
-/* Returns the statement of `sql` (borrowed, any object). An object that is no str is
- * QP_STATEMENT_UNKNOWN. Never raises. */
+/* Returns the statement of `sql` (borrowed, any object). The statement of an object that is not a
+ * str is QP_STATEMENT_UNKNOWN. Never raises. */
 uint32_t qp_statement_of_object(PyObject *sql);
 
 /* Returns the statement of an object that a driver in Python accepts as a query: a str, UTF-8
@@ -42,18 +43,18 @@ uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect d
 uint32_t qp_statement_of_name(const char *name);
 
 /* Returns the statement of a text that SQLite has accepted, after the text's first execution.
- * `number` is its statement so far. `columns` lists which of the hidden words in quotes are
+ * `number` is the text's statement so far. `columns` lists the hidden words in quotes that are
  * columns; NULL if unknown, or if no word is hidden. Never raises. */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
-/* Returns the statement of a text that the database has refused. It depends only on the text and
- * the error, so it is the same in every run. */
+/* Returns the statement of a text that the database has refused. The statement depends only on the
+ * text and the error, so that it is the same in every run. */
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
                               qp_text_kind kind);
 
 bool qp_statement_is_known(uint32_t statement);
 
-/* The row of a statement; valid for as long as recording is on. */
+/* Returns the row of a statement, which is valid as long as recording is on. */
 const qp_statement_row *qp_statement(uint32_t statement);
 
 /* The number of normal forms that no database has accepted yet, and that are not in the region. */
