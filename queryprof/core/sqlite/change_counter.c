@@ -42,8 +42,8 @@ static void write_at(void *db, size_t offset, int64_t value)
     }
 }
 
-/* Returns the only offset that held the number of changed rows after each of these statements; 0 if
- * there are several or none. */
+/* Returns the only offset that contained the number of changed rows after each of these statements;
+ * 0 if there are several such offsets or none. */
 static size_t search(void *db)
 {
     enum { CANDIDATES = 64 };
@@ -91,7 +91,8 @@ void qp_changes_find(void *db)
 {
     static const int64_t tried[] = {7, 0, 123456, 1};
     if (place.offset) {
-        return; /* from the same library; a thread without the GIL may use it */
+        return; /* the offset is known for the same library, and a thread without the GIL may use
+                 * it */
     }
     place.bytes = qp_sqlite.has_wide_changes ? sizeof(int64_t) : sizeof(int32_t);
     if (!run(db, "CREATE TEMP TABLE t(a)")) {

@@ -1,10 +1,10 @@
-/* Finds the words of a SQL text that are columns of its tables, by SQLite's schema.
+/* Finds the words of a SQL text that are columns of its tables, according to SQLite's schema.
  *
  * Only SQLite can decide whether a word in double quotes is a name or a string. queryprof calls
  * SQLite when a statement with the text starts. Then the schema is in memory, so that the call
  * opens and locks nothing (https://www.sqlite.org/c3ref/table_column_metadata.html). The GIL is not
- * held then, so that another thread with a shared cache's mutex can wait for it. Columns of views
- * are not included.
+ * held during this call, so that another thread that holds a shared cache's mutex can wait for the
+ * GIL. Columns of views are not included.
  */
 #pragma once
 

@@ -62,8 +62,8 @@ static void read_steps(void *explained, plan *to)
     }
 }
 
-/* Writes the steps that belong to `parent`, each followed by the steps that belong to it. Returns
- * the end. */
+/* Writes the steps that belong to `parent`, each followed by its own steps. Returns the end of the
+ * text. */
 static char *write_steps(const plan *from, int parent, int depth, char *to)
 {
     for (int i = 0; i < from->count && depth < DEPTH; i++) {
@@ -86,8 +86,8 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
-    /* changes() must be restored, because even the statement can use it: in a view, a column's
-     * default, or a function of the program. */
+    /* changes() must be restored, because even the statement itself can call changes(): in a view,
+     * a column's default, or a function of the program. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
     bool may_ask = read && sql && (!writes || qp_changes_known());
     int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;

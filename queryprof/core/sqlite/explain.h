@@ -1,9 +1,10 @@
 /* EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html), run on a connection inside the program's
  * call.
  *
- * It runs when SQLite reports that the statement starts: the schema is read and the connection's
- * mutex held. The statement itself is not run. If the statement writes, EXPLAIN sets changes() to
- * 0. queryprof restores the value. If it cannot (change_counter.h), the plan stays unknown.
+ * The EXPLAIN runs when SQLite reports that the statement starts: SQLite has then read the schema
+ * and holds the connection's mutex. The EXPLAIN does not run the statement itself. If the statement
+ * writes, EXPLAIN sets changes() to 0, and queryprof restores the value. If that is impossible
+ * (change_counter.h), the plan stays unknown.
  */
 #pragma once
 

@@ -34,9 +34,10 @@ static void *open_library(const char *path)
     return dlopen(path, path ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
 }
 
-/* Returns whether 8 bytes can be read: Linux copies the signals that it should block before it
- * refuses an unknown way to do so (kernel/signal.c). Each Python program makes this system call, so
- * no sandbox ends the process, as some do for process_vm_readv(2) and pipe2(2). */
+/* Returns whether 8 bytes can be read. rt_sigprocmask(2) copies the set of signals before it
+ * refuses an unknown `how` (kernel/signal.c of Linux). Each Python program makes this system call,
+ * so no sandbox ends the process because of it, as some sandboxes do for process_vm_readv(2) and
+ * pipe2(2). */
 static bool is_readable(const void *address)
 {
     enum { UNKNOWN_WAY = -1, SIGNAL_BYTES = 8 };
@@ -44,8 +45,8 @@ static bool is_readable(const void *address)
            errno != EFAULT;
 }
 
-/* Reads a pointer that may be invalid. An emulator of the system call that does not look at the
- * address would report that everything is readable. */
+/* Reads a pointer that may be invalid. Returns false if it is unreadable, or if the system call
+ * reports that everything is readable, as an emulator may do. */
 static bool read_pointer(const void *from, void **to)
 {
     const void *nowhere = (const void *)sizeof(void *);
@@ -218,7 +219,7 @@ const char *qp_sqlite_connection(PyObject *connection, void **db)
     if (!read_pointer(candidate, &first_field)) {
         return "the connection's layout is not known";
     }
-    /* A sqlite3 begins with a pointer to its VFS, which must be a registered one. */
+    /* A sqlite3 begins with a pointer to its VFS, which must be a registered VFS. */
     for (vfs *known = qp_sqlite.vfs_find(NULL); known; known = known->next) {
         if (known == first_field) {
             *db = candidate;

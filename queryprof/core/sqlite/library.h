@@ -5,7 +5,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* From sqlite3.h (https://www.sqlite.org/c3ref/): constants that never change. */
+/* Constants from sqlite3.h (https://www.sqlite.org/c3ref/), which never change. */
 enum {
     QP_TRACE_STMT = 0x01,
     QP_TRACE_PROFILE = 0x02,
@@ -63,26 +63,27 @@ extern qp_sqlite_functions qp_sqlite;
  * itself). Returns NULL, or the reason for failure (static text). */
 const char *qp_sqlite_find(const char *library);
 
-/* Drivers in one process that have a private SQLite. */
+/* Maximum number of drivers with a private SQLite in one process. */
 enum { QP_PRIVATE_LIBRARIES = 16 };
 
 /* Returns the SQLite that has just loaded the core as an extension, through the entry point
- * qp_sqlite_extension, on a driver's connection. It is a driver's private SQLite, or sqlite3's.
- * Returns NULL if no SQLite has loaded the core since the last call, or if the table is full. */
+ * qp_sqlite_extension, on a driver's connection. That SQLite is a driver's private SQLite, or
+ * sqlite3's. Returns NULL if no SQLite has loaded the core since the last call, or if the table is
+ * full. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
 /* Returns the functions of a SQLite by its table of functions for extensions; NULL if unknown. */
 const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
 
-/* Returns the supposed sqlite3 * of a connection (borrowed). It may only be compared with known
- * pointers, because the object need not be a connection. */
+/* Returns the supposed sqlite3 * of a connection (borrowed). The pointer may only be compared with
+ * known pointers, because the object need not be a connection. */
 static inline void *qp_connection_db(PyObject *connection)
 {
     return *(void *const *)((const char *)connection + sizeof(PyObject));
 }
 
-/* Checks that a sqlite3.Connection (borrowed) has its sqlite3 * at the expected place. Returns
- * NULL, or the reason for failure (static text). */
+/* Checks that a sqlite3.Connection (borrowed) has its sqlite3 * at the expected place, and sets
+ * `*db`. Returns NULL, or the reason for failure (static text). */
 const char *qp_sqlite_connection(PyObject *connection, void **db);
 
 /* Returns whether the program has set a callback on a sqlite3.Connection (trace, progress or

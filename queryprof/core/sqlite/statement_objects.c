@@ -15,7 +15,7 @@ static struct {
     qp_statement_ends *ends;
 } watched;
 
-/* The sqlite3_stmt * of a statement object: its first field. */
+/* Returns the sqlite3_stmt * of a statement object: the object's first field. */
 static void *statement_of(PyObject *object)
 {
     return *(void **)((char *)object + sizeof(PyObject));
@@ -80,7 +80,8 @@ PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void
     return s.found;
 }
 
-/* The type of the caches that functools.lru_cache makes; NULL if unknown. */
+/* Returns the type of the caches that functools.lru_cache makes (borrowed from its module); NULL if
+ * unknown. */
 static PyTypeObject *find_cache_type(void)
 {
     PyObject *module = PyImport_ImportModule("_functools");

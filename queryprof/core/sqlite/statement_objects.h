@@ -1,6 +1,6 @@
-/* The statement objects of sqlite3: each owns one prepared statement, and finalizes it when it is
- * deallocated. Watching them provides the last moment at which a statement's counters can be read.
- */
+/* The statement objects of sqlite3. Each object owns one prepared statement, and finalizes the
+ * statement when the object is deallocated. That is the last moment at which the statement's
+ * counters can be read, so queryprof watches these objects. */
 #pragma once
 
 #include <Python.h>
@@ -8,8 +8,9 @@
 /* Called with a sqlite3_stmt * that is about to be finalized. */
 typedef void qp_statement_ends(void *statement);
 
-/* Checks the layout of statement objects on one of `connection` (open and not in use), and calls
- * `ends` before any is deallocated. Returns NULL, or the reason for failure (static text). */
+/* Checks the layout of statement objects on an object of `connection` (borrowed, open and not in
+ * use). From then on, calls `ends` before a statement object is deallocated. Returns NULL, or the
+ * reason for failure (static text). */
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 
 /* Returns the statement object that owns a statement (identity of a sqlite3_stmt). The object is
