@@ -62,7 +62,7 @@ void qp_row_first_change(qp_table table, void *row)
     *(uint32_t *)row = qp_mark;
 }
 
-/* Appends the rows of the log to a list; false with an exception. */
+/* Appends the rows of the log to a list. Returns false with an exception. */
 static bool append_all(PyObject *rows)
 {
     size_t at = 0;

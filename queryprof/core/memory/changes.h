@@ -12,14 +12,15 @@
 
 #include "memory/tables.h"
 
-/* The number of the present mark; each row that can be watched begins with the mark of its last
- * change. */
+/* The number of the present mark. Each row that can be watched begins with the mark that was
+ * present at its last change. */
 extern uint32_t qp_mark;
 
 /* Copies a row, if changes are watched, and stores the mark in it. */
 void qp_row_first_change(qp_table table, void *row);
 
-/* Must be called before a row changes; true: for the first time since the mark. */
+/* Must be called before a row changes. Returns true if this is the row's first change since the
+ * mark. */
 static inline bool qp_row_changes(qp_table table, void *row)
 {
     if (*(const uint32_t *)row == qp_mark) {
@@ -29,7 +30,7 @@ static inline bool qp_row_changes(qp_table table, void *row)
     return true;
 }
 
-/* Sets a mark. Returns a new list of the rows that have changed since the last one, as (table, row
+/* Sets a mark. Returns a new list of the rows that have changed since the last mark, as (table, row
  * number, bytes at the last mark, bytes now); NULL with an exception. If `watches` is true, changes
  * are watched from now on. */
 PyObject *qp_changes_drain(bool watches);

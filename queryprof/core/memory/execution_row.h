@@ -25,7 +25,7 @@ typedef struct qp_meter {
                         * cover */
     struct qp_explanation *explanation; /* where the statement's plan is stored, or NULL */
     const void *main;    /* identity of the sqlite3_stmt that the execution runs. Statements that
-                          * start in the meantime are inside it */
+                          * start meanwhile are inside that statement */
     uint64_t connection; /* for workloads, if the driver has a private SQLite: serial number of
                           * the connection; 0 if unknown */
     qp_transaction transaction; /* transaction of that connection at the last event */
@@ -36,7 +36,7 @@ typedef struct qp_meter {
 typedef enum {
     QP_STAGE_FREE,
     QP_STAGE_BEGINNING, /* the call that begins the execution is in progress */
-    QP_STAGE_BEGUN,     /* that call has ended, and is not in the aggregates */
+    QP_STAGE_BEGUN,     /* the call has ended, and is not in the aggregates */
     QP_STAGE_SETTLING,  /* the execution is being added; it is in the aggregates if the count of
                          * its row has changed */
     QP_STAGE_SETTLED    /* the execution is in the aggregates */
@@ -45,8 +45,8 @@ typedef enum {
 /* Calls that fetched rows and are not in the aggregates yet. All have the same operation. */
 typedef struct {
     qp_operation operation;
-    uint32_t stage;       /* a qp_stage; only QP_STAGE_SETTLING has a meaning here, in other
-                           * stages nothing pending was added */
+    uint32_t stage;       /* a qp_stage; only QP_STAGE_SETTLING has a meaning here: in other stages,
+                           * no pending call was added */
     uint32_t row;         /* the aggregate to which the calls are being added */
     int64_t count_before; /* the count of that aggregate before */
     int64_t calls;        /* 0 if nothing is pending */
@@ -61,16 +61,17 @@ typedef struct {
 } qp_pending_rows;
 
 typedef struct qp_execution {
-    /* what a call stores */
-    const void *cursor; /* identity only; NULL without a cursor, or if a newer execution has it */
+    /* Set by calls. */
+    const void *cursor; /* identity only; NULL without a cursor, or if a newer execution has the
+                         * cursor */
     qp_stage stage;
     bool in_use;  /* a call of this execution is in progress, so its slot cannot be reused */
     bool ignored; /* not executed by the program's code */
     bool sampled_stack;
-    uint8_t run;     /* the number of its run in its span; 0 if none */
-    qp_meter meter;  /* includes its key */
-    uint64_t serial; /* 1, 2, 3, ... in the order they began */
-    int64_t span;    /* the running span that it belongs to; 0 if none */
+    uint8_t run;     /* the number of the execution's run in its span; 0 if none */
+    qp_meter meter;  /* includes the execution's key */
+    uint64_t serial; /* 1, 2, 3, ... in the order in which executions began */
+    int64_t span;    /* the running span to which the execution belongs; 0 if none */
     uint64_t started_ticks;
     int64_t ticks; /* duration of the call that began the execution */
     int64_t nested_ticks;
@@ -86,8 +87,9 @@ typedef struct qp_execution {
     int64_t settled_ns;     /* the part of duration_ns that the distribution of durations
                              * contains; -1: none */
     int64_t fetched;        /* fetched and changed rows */
-    uint64_t plotted_ticks; /* the timeline contains the execution's time until then */
-    uint32_t stack;         /* 0: none taken */
-    int64_t stack_weight;   /* number of executions that the stack samples count for this one */
+    uint64_t plotted_ticks; /* the timeline contains the execution's time up to these ticks */
+    uint32_t stack;         /* 0 if not recorded */
+    int64_t stack_weight;   /* number of executions that the stack samples count for this
+                             * execution */
     int64_t stack_ns;
 } qp_execution;

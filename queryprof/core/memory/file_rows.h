@@ -23,7 +23,7 @@ typedef struct {
     uint32_t mark;
     qp_key key;
     int64_t calls;
-    int64_t lock_waits; /* the calls that waited for a lock */
+    int64_t lock_waits; /* number of calls that waited for a lock */
     int64_t max_lock_ticks;
     int64_t max_lock_before_ticks; /* the longest before the mark */
     qp_file_sums sums;
@@ -47,7 +47,7 @@ typedef struct {
     int64_t database_ticks;    /* time that the thread spent in driver calls while it held the
                                 * locks */
     int64_t database_of_ticks; /* the part of `ticks` for which database_ticks is known */
-    int64_t changed_rows;      /* rows changed by that thread's statements */
+    int64_t changed_rows;      /* rows changed by the thread's statements while it held the locks */
     int64_t log_bytes;         /* largest size of the write-ahead log; 0: unknown */
 } qp_lock_sums;
 
@@ -81,7 +81,7 @@ typedef struct {
     uint64_t start_ticks;
 } qp_held_row;
 
-/* When a connection held a lock, or waited for one. */
+/* The time in which a connection held a lock, or waited for a lock. */
 typedef struct {
     uint32_t connection; /* number of its file in this process */
     bool writes;         /* the waiter has the write lock: it waits for readers */
@@ -89,7 +89,7 @@ typedef struct {
     uint64_t end_ticks;
 } qp_lock_time;
 
-/* A long hold of a lock, or a long wait for one. */
+/* A long hold of a lock, or a long wait for a lock. */
 typedef struct {
     qp_lock lock;
     uint32_t connection; /* number of its file in this process */

@@ -24,14 +24,14 @@ typedef struct {
     int64_t start_unix_ns;
     int64_t turn_unix_ns; /* time of the last turn: the process was alive then */
     double ns_per_tick;
-    uint64_t base_ticks; /* base_ticks and base_unix_ns are the same instant */
+    uint64_t base_ticks; /* the same instant as base_unix_ns */
     int64_t base_unix_ns;
     uint64_t folded_statements;
     uint64_t folded_calls;
     uint64_t lost_counters;
     uint64_t unseen_files; /* number of connections whose file work is unknown */
     uint64_t unasked_plans;
-    int64_t own_read_bytes; /* own_read_bytes and own_written_bytes are the core's own */
+    int64_t own_read_bytes; /* bytes that the core itself read and wrote */
     int64_t own_written_bytes;
     int64_t own_ns; /* queryprof's own time: see qp_own_ticks */
     uint32_t turns;

@@ -25,8 +25,8 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     } /* otherwise the duration is only in the sums */
 }
 
-/* Moves a histogram to a spread row; false if the table is full. A concurrent reader sees one or
- * the other. */
+/* Moves a histogram to a spread row. Returns false if the table is full. A concurrent reader sees
+ * the old or the new state. */
 static bool spread_out(qp_histogram *h)
 {
     uint32_t added = qp_rows_add(QP_SPREAD_ROWS, 1);

@@ -1,8 +1,8 @@
-/* Log-linear histograms: 16 buckets an octave of nanoseconds.
+/* Log-linear histograms with 16 buckets per octave of nanoseconds.
  *
- * Below 16 ns a bucket is 1 ns wide; above, a bucket's width is a sixteenth of its octave, so that
- * its middle is never more than 3.2% from any value in it (after HdrHistogram's scale). The same
- * arithmetic is in Python in queryprof/analysis/histogram.py.
+ * Below 16 ns, a bucket is 1 ns wide. Above, a bucket's width is a sixteenth of its octave, so that
+ * the middle of a bucket is never more than 3.2% from any value in the bucket (after HdrHistogram's
+ * scale). queryprof/analysis/histogram.py does the same arithmetic in Python.
  *
  * Most histograms have few different buckets, which are stored in the row that owns the histogram.
  * A histogram with more buckets is spread: it has a row in another table, which lists one row for
@@ -16,7 +16,8 @@
 #include "memory/region.h"
 #include "memory/tables.h"
 
-/* Durations up to 2^43 ns, two and a half hours; longer ones go in the last bucket. */
+/* Buckets for durations up to 2^43 ns, two and a half hours. Longer durations are in the last
+ * bucket. */
 enum { QP_BUCKETS = QP_BUCKETS_PER_OCTAVE * QP_OCTAVES };
 
 static inline int qp_histogram_bucket(int64_t ns)
@@ -33,7 +34,7 @@ static inline int qp_histogram_bucket(int64_t ns)
 /* Counts a duration whose bucket is empty, or when the row is full. */
 void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 
-/* Returns the octave of a bucket in a histogram that is spread out; NULL if none. */
+/* Returns the octave of a bucket in a spread histogram; NULL if there is none. */
 static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
 {
     const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;

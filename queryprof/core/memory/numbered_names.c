@@ -6,7 +6,7 @@
 #include "memory/texts.h"
 #include "runtime/exception.h"
 
-/* Adds a row with a name; returns its number, or QP_NAME_OTHER if the table is full. */
+/* Adds a row with a name. Returns the row's number, or QP_NAME_OTHER if the table is full. */
 static uint32_t add_row(qp_table table, qp_text name)
 {
     uint32_t number = name == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(table, 1);
@@ -41,7 +41,8 @@ uint16_t qp_name_number(qp_names *names, PyObject *name)
         return known ? (uint16_t)PyLong_AsLong(known) : 0;
     }
     uint32_t number = add_row(names->table, qp_text_of_str(name));
-    if (number == QP_NAME_OTHER) { /* further names are not stored: they may be endless */
+    if (number == QP_NAME_OTHER) { /* do not store further names, because their number may be
+                                    * unlimited */
         return QP_NAME_OTHER;
     }
     PyObject *value = PyLong_FromUnsignedLong(number);

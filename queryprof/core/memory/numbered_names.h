@@ -1,5 +1,5 @@
-/* Names with numbers: of threads and of spans. The names are in a bounded table, whose rows begin
- * with the name. When the table is full, further names get number 1, "(other)". */
+/* Numbered names of threads and of spans. The names are in a bounded table, whose rows begin with
+ * the name. When the table is full, further names get number 1, "(other)". */
 #pragma once
 
 #include <Python.h>

@@ -31,7 +31,7 @@ uint32_t qp_row_counts[QP_TABLES];
 static struct {
     char *memory;
     size_t bytes;
-    size_t committed[QP_TABLES]; /* bytes of each that may be touched */
+    size_t committed[QP_TABLES]; /* bytes of each table that may be touched */
     bool is_shared;
 } region;
 
@@ -45,7 +45,8 @@ static size_t room_of(qp_table table)
     return round_up((size_t)qp_tables[table].row_bytes * qp_tables[table].capacity, QP_PAGE);
 }
 
-/* Writes a line, and returns the start of the next one; NULL if there is no room. */
+/* Writes the columns as the end of a line, and returns the start of the next line; NULL if there is
+ * no room. */
 static char *write_columns(char *at, const char *end, const qp_column *column)
 {
     for (; at && column->name; column++) {
@@ -60,8 +61,8 @@ static char *write_columns(char *at, const char *end, const qp_column *column)
     return NULL;
 }
 
-/* Writes the description of the tables: a line each of name, offset, bytes per row, capacity and
- * columns; for each column its name, code, offset and bytes. */
+/* Writes the description of the tables: for each table, a line with its name, offset, bytes per
+ * row, capacity and columns. A column has its name, code, offset and bytes. */
 static bool describe(void)
 {
     char *start = region.memory + sizeof(qp_header);
@@ -178,7 +179,7 @@ static bool commit(qp_table table, size_t wanted)
 
 void qp_rows_clear(qp_table table)
 {
-    /* Only the used part: touching the rest would take memory. */
+    /* Clear only the used part, because touching the rest would take memory. */
     memset(qp_table_start[table], 0, qp_table_bytes(table));
     set_count(table, 0);
 }

@@ -2,8 +2,8 @@
  * while the process runs. It is private to the process at first, and may become a file in the
  * system's shared memory, which outlives the process (see shared_region.h).
  *
- * A recording's content is cleared when it stops, and reads as zeros from then on: a call that
- * began before may still read it. The caller must hold the GIL. */
+ * When a recording stops, its content is cleared and reads as zeros from then on, because a call
+ * that began earlier may still read it. The caller must hold the GIL. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,19 +20,20 @@ enum { QP_PAGE = 4096 };
 extern char *qp_table_start[QP_TABLES];
 extern qp_header *qp_head;
 
-/* Rows of each table; the header repeats it for readers. */
+/* Number of rows of each table. The header repeats these numbers for readers. */
 extern uint32_t qp_row_counts[QP_TABLES];
 
 /* Maps the memory, with all tables empty. Returns false if out of memory. */
 bool qp_region_start(void);
 
-/* Empties all tables except calls, which executions.c clears: some are still in progress. */
+/* Empties all tables except the table of calls. executions.c clears that table, because some calls
+ * are still in progress. */
 void qp_region_stop(void);
 
 /* Empties a table. */
 void qp_rows_clear(qp_table table);
 
-/* The first row of a table. */
+/* Returns the first row of a table. */
 static inline void *qp_rows(qp_table table)
 {
     return qp_table_start[table];
@@ -44,16 +45,16 @@ static inline uint32_t qp_row_count(qp_table table)
     return qp_row_counts[table];
 }
 
-/* Adds `rows` rows of zeros, which readers see from here on, and returns the number of the first;
- * UINT32_MAX if the table is full. */
+/* Adds `rows` rows of zeros, which readers see from now on. Returns the number of the first added
+ * row; UINT32_MAX if the table is full. */
 uint32_t qp_rows_add(qp_table table, uint32_t rows);
 
 /* Returns the number of bytes of the mapping, and of the rows in use of a table. */
 size_t qp_region_bytes(void);
 size_t qp_table_bytes(qp_table table);
 
-/* Must be called after the mapping was replaced by another one with the same rows. `is_shared`: the
- * new mapping is a file, whose pages must be allocated before they are touched. */
+/* Must be called after the mapping was replaced by another mapping with the same rows. `is_shared`:
+ * the new mapping is a file, whose pages must be allocated before they are touched. */
 void qp_region_moved(bool is_shared);
 
 /* Must be called in a forked child instead of qp_region_moved. Keeps only the rows of names,

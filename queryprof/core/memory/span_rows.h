@@ -6,7 +6,7 @@
 #include "memory/tables.h"
 
 enum {
-    QP_SPAN_RUNS = 64, /* maximum number of runs per span; the last run includes all later ones */
+    QP_SPAN_RUNS = 64, /* maximum number of runs per span; the last run includes all later runs */
     QP_SLOWEST = 3     /* the number of slowest spans kept per name */
 };
 
@@ -49,7 +49,8 @@ typedef struct {
     int64_t duration_ns;
     int64_t database_ns;
     int64_t executions;
-    int64_t queue_ns; /* lower bound of the time that its submitted functions waited for a thread */
+    int64_t queue_ns; /* lower bound of the time in which functions that the span submitted waited
+                       * for a thread */
     int64_t cpu_ns;   /* -1: unknown */
 } qp_ended_span;
 

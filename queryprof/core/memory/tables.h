@@ -1,8 +1,8 @@
-/* The tables of a recording, declared once: the fields of each one's rows, and its capacity.
+/* The tables of a recording: the fields of each table's rows, and the table's capacity.
  *
- * A row is plain data: numbers of rows of other tables, offsets of texts, figures. So it means the
- * same to every reader, in this process or outside. A row never moves. The columns that readers see
- * are in columns.c, by name; the rest is the core's own.
+ * A row is plain data: numbers of rows of other tables, offsets of texts, figures. So a row has the
+ * same meaning for every reader, in this process or outside. A row never moves. The columns that
+ * readers see are in columns.c, by name; the rest is the core's own.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A text: where it begins in the table of texts (see texts.h). */
+/* A text: the offset of its beginning in the table of texts (see texts.h). */
 typedef uint32_t qp_text;
 
 typedef enum {
@@ -94,7 +94,7 @@ typedef struct {
     qp_text note;         /* label of the statement; QP_TEXT_NONE if none */
     uint32_t texts;       /* number of scanned texts, which is larger than the number of different
                            * texts if the cache of texts is too small */
-    uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
+    uint8_t changes_rows; /* for this field and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
     uint8_t can_be_explained;
     uint8_t schema_change;
@@ -102,7 +102,7 @@ typedef struct {
     uint8_t system; /* qp_system */
 } qp_statement_row;
 
-/* A line of code: where a frame of a call path or stack was. */
+/* A line of code, at which a frame of a call path or stack was. */
 typedef struct {
     qp_text function; /* qualified name of the function */
     qp_text file;
@@ -111,7 +111,8 @@ typedef struct {
     uint32_t first_line; /* first line of the function; 0 if unknown */
 } qp_line_row;
 
-/* A stack of frames: its innermost one, and the stack around that (0 if it is the outermost). */
+/* A stack of frames: the innermost frame's line, and the stack around that frame (0 if the frame is
+ * the outermost). */
 typedef struct {
     uint32_t outer;
     uint32_t line;
@@ -151,7 +152,7 @@ typedef struct {
     uint32_t counts[QP_BUCKETS_PER_OCTAVE];
 } qp_octave_row;
 
-/* Durations: how many, their sum, the longest, and how they are distributed. */
+/* Durations: their number, sum, maximum and distribution. */
 typedef struct {
     int64_t count;
     int64_t total_ns;
@@ -164,8 +165,8 @@ typedef struct {
 #define QP_DECLARE_SUM(name) int64_t name;
 #define QP_ADD_SUM(name) to->name += more->name;
 
-/* SQLite's own counters of statements (sqlite3_stmt_status), over the `counted` executions for
- * which they are known, and page fetches, over only the sampled executions. */
+/* SQLite's own counters of statements (sqlite3_stmt_status), added up over the `counted` executions
+ * for which they are known. page_fetches is added up over only the sampled executions. */
 #define QP_COUNTERS(SUM) \
     SUM(counted)         \
     SUM(vm_steps)        \
@@ -187,7 +188,7 @@ typedef struct {
  * it changed last. */
 typedef struct {
     uint32_t mark;
-    uint32_t sequence; /* odd while it is being changed */
+    uint32_t sequence; /* odd while the row is being changed */
     qp_key key;
     int64_t count;
     int64_t errors;
@@ -219,7 +220,7 @@ typedef struct {
     int64_t duration_ns;
     int64_t rows;
     uint32_t stack; /* 0 if not taken */
-    qp_text sql;    /* QP_TEXT_FULL, as the next one: not kept */
+    qp_text sql;    /* QP_TEXT_FULL if not kept, like the next field */
     qp_text parameters;
     uint32_t sequence;
 } qp_exemplar_row;
@@ -260,9 +261,9 @@ typedef struct {
 
 /* A living thread that has called a driver, and its usage when it was read last. */
 typedef struct {
-    uint32_t thread;    /* the number of its name; 0 where kernel_id is 0 */
+    uint32_t thread;    /* the number of its name; 0 if kernel_id is 0 */
     uint32_t recording; /* only used by the core */
-    int64_t kernel_id;  /* the system's number; 0: a free row */
+    int64_t kernel_id;  /* the system's number of the thread; 0 if the row is free */
     qp_usage usage;
     qp_usage base; /* usage when recording began */
 } qp_task_row;
@@ -285,19 +286,20 @@ typedef struct {
 typedef struct {
     qp_text kind; /* the library */
     uint32_t thread;
-    uint32_t has_steps; /* 0 if the library's steps cannot be seen, only how late its timers are */
-    int64_t runs;       /* begun */
+    uint32_t has_steps; /* 0 if the library's steps cannot be seen, but only the lag of its
+                         * timers */
+    int64_t runs;       /* number of loops that have begun */
     int64_t run_ticks;
     int64_t busy_ticks; /* time spent in steps */
     int64_t steps;
     int64_t waiting; /* number of ready callbacks when a step began, added up over the steps */
     int64_t waiting_max;
-    qp_distribution timer; /* how late the program's timers started */
-    qp_distribution beat;  /* how late each heartbeat was */
+    qp_distribution timer; /* lag of the program's timers */
+    qp_distribution beat;  /* lag of each heartbeat */
 } qp_loop;
 
 /* The database time of steps or stalls, by statement and call path. Only the first pairs are
- * listed; database_ticks includes all. */
+ * listed; database_ticks includes all pairs. */
 typedef struct {
     int64_t database_ticks;
     uint32_t first; /* 1 + the number of a row; 0 if the list is empty */
@@ -305,7 +307,7 @@ typedef struct {
 } qp_cause_list;
 
 typedef struct {
-    uint32_t next; /* 1 + the row of the next one of its list; 0 if it is the last */
+    uint32_t next; /* 1 + the row of the next pair in the list; 0 if this is the last pair */
     uint32_t statement;
     uint32_t path;
     int64_t calls;
@@ -316,7 +318,7 @@ typedef struct {
 typedef struct {
     uint32_t mark;
     uint32_t loop;
-    uint32_t line; /* the first one of the function */
+    uint32_t line; /* the function's first line */
     int64_t gc_ticks;
     int64_t max_before_ns; /* the longest before the mark */
     qp_distribution durations;
@@ -326,7 +328,7 @@ typedef struct {
 /* Steps that took longer than the threshold, by function and call path. */
 typedef struct {
     uint32_t loop;
-    uint32_t line; /* UINT32_MAX if what ran cannot be seen */
+    uint32_t line; /* UINT32_MAX if the running function cannot be seen */
     uint32_t path;
     uint32_t stack; /* 0 if not taken */
     int64_t count;
@@ -342,7 +344,7 @@ typedef struct {
     qp_cause_list causes;
 } qp_stall_row;
 
-/* One of the longest such steps. */
+/* One of the longest steps of this kind. */
 typedef struct {
     uint32_t loop;
     uint32_t line;

@@ -9,7 +9,7 @@
 enum { NAMES = 65536 /* the size of the table that finds equal texts */ };
 
 static struct {
-    qp_index index; /* the index of texts: its numbers are offsets */
+    qp_index index; /* the index of texts; its numbers are offsets of texts */
     uint32_t names;
 } table;
 
@@ -71,8 +71,8 @@ qp_text qp_text_of(const char *bytes, size_t length)
     return added;
 }
 
-/* UTF-8 of a str, in which lone surrogates become escapes; valid until the caller releases `*owner`
- * (may be NULL). */
+/* Returns the UTF-8 of a str, with lone surrogates as escapes. Valid until the caller releases
+ * `*owner` (owned by the caller; may be NULL). */
 static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
 {
     const char *bytes = PyUnicode_AsUTF8AndSize(str, length);
