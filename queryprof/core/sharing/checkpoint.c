@@ -86,7 +86,7 @@ static bool copy_rows(int file, size_t *budget)
     return true;
 }
 
-/* Writes the header. It is written last, because it makes the copy valid. */
+/* Writes the header. The header must be written last, because it makes the copy valid. */
 static bool copy_header(int file)
 {
     uint32_t counts[QP_TABLES];
@@ -122,8 +122,8 @@ void qp_checkpoint_restart(void)
     copy.ticks = qp_clock_ticks();
 }
 
-/* Copies at most `budget` bytes, without the GIL: a disk may be slow. The rows may change during
- * the copy, as they may from slice to slice. */
+/* Copies at most `budget` bytes, without the GIL, because a disk may be slow. The rows may change
+ * during the copy, as between slices. */
 static void copy_without_gil(size_t budget)
 {
     if (!qp_may_be_written()) {

@@ -2,21 +2,23 @@
  * without shared memory.
  *
  * A copy is written in slices, one per turn (see runtime/turn.h), so that no turn takes long. A
- * copy is complete within one interval. Its slices are from different moments. The sums are copied
- * before the names that they refer to, so every name is in the copy.
+ * copy is complete within one interval. The slices of a copy are from different moments. The sums
+ * are copied before the names to which they refer, so the copy contains every name.
  */
 #pragma once
 
 #include <stdbool.h>
 
 /* Sets the path of the copies; "" for no copies. The file is created when there is something to
- * copy. `if_own`: copy only while the region is private memory. */
+ * copy. `if_own`: copies only while the region is private memory. */
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
-/* Copies the next slice. The caller must hold the GIL. The function releases it while it writes. */
+/* Copies the next slice. The caller must hold the GIL. The function releases the GIL while it
+ * writes. */
 void qp_checkpoint_copy_slice(void);
 
-/* Must be called after the sums were written to a part. Removes the copy, and begins another. */
+/* Must be called after the sums were written to a part. Removes the copy, and begins another
+ * copy. */
 void qp_checkpoint_restart(void);
 
 /* In a forked child: stops the copies, because the file belongs to the parent. */

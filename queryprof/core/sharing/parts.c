@@ -111,7 +111,8 @@ static bool write_next_part(qp_region_state state)
         part_path(path, number);
         snprintf(unfinished, sizeof unfinished, "%s.new", path);
         if (write_part(unfinished, state)) {
-            /* Stored first, because the part counts as soon as the file has its name. */
+            /* The number is stored first, because the part counts as soon as the file has its
+             * name. */
             qp_release_store(&qp_head->part_begun, number);
             if (name_part(unfinished, path)) {
                 parts.count = number;

@@ -1,17 +1,17 @@
-/* Parts of a recording: files in the region's layout. Each contains the sums since the previous
- * part.
+/* Parts of a recording: files in the region's layout. Each part contains the sums since the
+ * previous part.
  *
  * A part's name consists of a prefix and a number. A killed process leaves its parts and its
  * region. The region's header has the number of the last part after which its sums were emptied. If
- * there is a later part, it contains the same sums as the region (or as an older copy of the
- * region), which then count once.
+ * there is a part with a higher number, it contains the same sums as the region (or as an older
+ * copy of the region). Readers count these sums once.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the prefix of the paths of parts, which are numbered from 1. It is copied. If it is too
+/* Sets the prefix (copied) of the paths of parts, which are numbered from 1. If the prefix is too
  * long, no parts are written. */
 void qp_parts_in(const char *prefix);
 
@@ -19,17 +19,18 @@ void qp_parts_in(const char *prefix);
 uint32_t qp_parts_next(void);
 
 /* Writes the region to a new file, in the region's layout: a part of the recording. Returns false
- * if it cannot be written. Until the sums are emptied and qp_part_end is called, readers of a
+ * if the file cannot be written. Until the sums are emptied and qp_part_end is called, readers of a
  * killed process's memory use only the part. */
 bool qp_part_begin(void);
 void qp_part_end(void);
 
-/* Writes the region, whose recording has ended, as the last part. */
+/* Writes the region as the last part, after the recording has ended. Returns false if the file
+ * cannot be written. */
 bool qp_part_write_last(void);
 
 /* Returns the errno of the last part that could not be written. */
 int qp_part_error(void);
 
-/* Removes the parts before this number. Returns false if none was left, because another process has
- * taken them. */
+/* Removes the parts before this number. Returns false if there were no such parts, because another
+ * process has taken them. */
 bool qp_parts_remove_before(uint32_t number);

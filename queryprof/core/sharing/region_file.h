@@ -1,11 +1,11 @@
-/* Files that hold a region or its rows: how they are opened and written. */
+/* Opens and writes files that contain a region or its rows. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of bytes that qp_write_at has written, and of its calls. */
+/* The number of bytes that qp_write_at has written, and the number of its write calls. */
 typedef struct {
     int64_t bytes;
     int64_t calls;
@@ -17,14 +17,14 @@ extern qp_written qp_written_so_far;
  * wrote them. */
 void qp_written_leave_out(qp_written before);
 
-/* Writes all bytes at an offset of a file; false on failure. */
+/* Writes all bytes at an offset of a file. Returns false on failure. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);
 
 /* Returns whether the process's limit allows a file as large as the region. Writing beyond the
  * limit raises a signal. */
 bool qp_may_be_written(void);
 
-/* Makes a new file as large as the region; false on failure, or if the limit is less. */
+/* Makes a new file as large as the region. Returns false on failure, or if the limit is smaller. */
 bool qp_prepare_file(int file);
 
 /* Writes the region's header and its rows in use to a new file, and makes the file as large as the
@@ -35,5 +35,6 @@ bool qp_region_write(int file);
 void qp_region_identify(void);
 
 /* Moves a file descriptor above the standard streams, which the program may have closed and to
- * which its other threads may write. Takes the result of open(), and may return -1. */
+ * which its other threads may write. Takes the result of open(), and returns the descriptor (owned
+ * by the caller) or -1. */
 int qp_above_standard(int file);

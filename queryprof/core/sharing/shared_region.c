@@ -46,7 +46,8 @@ const char *qp_region_path(void)
 #define TMPFS 0x01021994
 
 /* Creates a file in a directory: without a name or, if that is impossible, with the region's name.
- * Only its owner may read it, whatever the program's umask is. Returns -1 on failure. */
+ * Only the file's owner may read the file, whatever the program's umask is. Returns the descriptor
+ * (owned by the caller), or -1 on failure. */
 static int open_new(const char *directory, bool *is_named)
 {
     int file = -1;
@@ -72,7 +73,7 @@ static int open_new(const char *directory, bool *is_named)
     return file;
 }
 
-/* Names a file after it was written, so that readers find only complete files. */
+/* Gives a written file its name, so that readers find only complete files. */
 static bool name_file(int file)
 {
     char opened[64];
@@ -80,8 +81,8 @@ static bool name_file(int file)
     return linkat(AT_FDCWD, opened, AT_FDCWD, shared.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Creates a file in a directory on a memory file system; -1 if that fails. Sets `*is_named` if the
- * file already has its name. */
+/* Creates a file in a directory on a memory file system. Returns the descriptor (owned by the
+ * caller), or -1 on failure. Sets `*is_named` if the file already has its name. */
 static int make_file(const char *directory, size_t length, bool *is_named)
 {
     char place[QP_SHARED_PATH_BYTES];
@@ -104,7 +105,7 @@ static int make_file(const char *directory, size_t length, bool *is_named)
     return file;
 }
 
-/* Replaces the region's memory by a file with the same content. */
+/* Replaces the region's memory with a file that has the same content. */
 static bool share_file(int file, bool *is_named)
 {
     qp_thread_usage_lock(); /* no other thread writes to the memory now */
@@ -119,14 +120,15 @@ static bool share_file(int file, bool *is_named)
 }
 
 /* Makes the region private memory again, with the rows of the first `tables` tables. Safe in a
- * forked child: it takes no lock, and reads no row that its parent adds concurrently. */
+ * forked child: takes no lock, and reads no row that the parent adds concurrently. Returns false if
+ * out of memory; the region is then empty. */
 static bool make_private(int tables)
 {
     size_t bytes = qp_region_bytes();
     char *memory = (char *)qp_head;
     char *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (own == MAP_FAILED) { /* replace the parent's memory by empty memory */
+    if (own == MAP_FAILED) { /* replace the parent's memory with empty memory */
         mmap(memory, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         return false;

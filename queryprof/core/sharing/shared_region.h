@@ -2,8 +2,8 @@
  * process ends, and other processes may read it at any time.
  *
  * The file is made at the first recorded call. No descriptor is kept, and the file is not opened
- * again. So the program may close descriptors, and change its directory or root. Without shared
- * memory, or without room in it, the region stays private.
+ * again. So the program may close descriptors, and change its directory or root. If there is no
+ * shared memory, or no room in it, the region stays private.
  */
 #pragma once
 
@@ -13,23 +13,25 @@
 
 enum { QP_SHARED_PATH_BYTES = 512 };
 
-/* Whether the region must become a file at the next call. */
+/* True if the region must become a file at the next call. */
 extern bool qp_share_awaited;
 
-/* Sets the directories (skipped unless on a memory file system), separated by newlines, and the
- * prefix of the file's name. Both are copied. If one is too long, no file is made. */
+/* Sets the directories, separated by newlines, and the prefix of the file's name. Skips directories
+ * that are not on a memory file system. Both texts are copied. If a text is too long, no file is
+ * made. */
 void qp_region_share_in(const char *directories, const char *name);
 
 /* Makes the region a file. The caller must hold the GIL. */
 void qp_region_share(void);
 
-/* At a turn: requests another try at the next call, if no descriptor was free. */
+/* Must be called at a turn. Requests another try at the next call, if no descriptor was free. */
 void qp_region_share_again(void);
 
-/* Returns, once in a forked child, whether there was no memory for a copy of the region. */
+/* Returns true in a forked child if there was no memory for a copy of the region. Later calls
+ * return false. */
 bool qp_region_is_lost(void);
 
-/* The file's path; empty without a file. */
+/* Returns the file's path (static); "" without a file. */
 const char *qp_region_path(void);
 
 /* Makes the region private again and keeps its content. The file does not change. */
