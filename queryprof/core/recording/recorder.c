@@ -49,7 +49,8 @@ enum { SLACK = 16 }; /* a window's timeline begins 1/16 of its length before the
 
 static uint32_t recordings;
 
-/* Figures that are counted from the start of the recording: the values in earlier parts. */
+/* For figures that are counted from the start of the recording: the values that earlier parts
+ * contain. */
 static struct {
     int64_t own_ticks;
     uint64_t lost_counters;
@@ -80,7 +81,8 @@ static bool cannot_write; /* parts cannot be written, so new keys are added to "
                            * tables are full */
 static bool has_complained;
 
-/* `with_held`: also count write locks that are still held, even for less than a second. */
+/* Flushes everything except the line watch. `with_held`: also counts locks that have been held for
+ * less than a second. */
 static void flush(bool with_held)
 {
     qp_stalls_flush();
@@ -94,8 +96,8 @@ static void flush(bool with_held)
     write_head();
 }
 
-/* Calls that ended before the window's end belong to that window. The call in progress belongs to
- * the next window. */
+/* Ends the window if its time is over. Calls that ended before belong to that window. The call in
+ * progress belongs to the next window. */
 static void end_window_in_time(void)
 {
     int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;
@@ -165,7 +167,8 @@ int qp_recorder_start(void)
     }
     qp_windows_of(0, 0);
     begin_recording();
-    qp_thread_here(); /* this thread's usage counts from now on, not from its first call */
+    qp_thread_here(); /* the usage of this thread counts from now on, not from the thread's first
+                       * call */
     return 0;
 }
 
@@ -222,7 +225,7 @@ static void clear_sums(void)
     qp_spans_clear();
     qp_thread_usage_clear();
     qp_histograms_clear();
-    /* The timeline also covers the earlier time of calls in progress. */
+    /* The timeline begins earlier, so that it also covers the earlier time of calls in progress. */
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
     qp_head->folded_statements = qp_head->folded_calls = qp_head->unasked_plans = 0;
     before_part.own_ticks = qp_own_ticks;

@@ -19,16 +19,16 @@ void qp_recorder_after_fork(void);
 /* Flushes data that is not in the tables yet. Must be called before tables are read. */
 void qp_recorder_flush(void);
 
-/* The same for a recording that is about to end. It also flushes the passes of an unfinished line
- * watch. */
+/* Like qp_recorder_flush, for a recording that is about to end: also flushes the passes of an
+ * unfinished line watch. */
 void qp_recorder_flush_last(void);
 
 /* Writes the recording so far to a separate file, and empties the sums. Returns false, and keeps
  * the sums, if the file cannot be written. */
 bool qp_recorder_end_part(void);
 
-/* Does the same at the end of a window, at this Unix time. If the part cannot be written, prints a
- * message once, and retries at the end of the next window. */
+/* Like qp_recorder_end_part, at the end of a window, at this Unix time. If the part cannot be
+ * written, prints a message once, and keeps the sums until the end of the next window. */
 void qp_recorder_end_window(int64_t unix_ns);
 
 /* Clears the recording so far. */

@@ -1,19 +1,20 @@
 /* Windows: the hours of the day (or another length) that divide a recording.
  *
- * They begin at the multiples of their length since 1970 (UTC). The first call that ends at least a
- * second after the last turn (runtime/turn.h), and after the end of the window, writes the window's
- * data to a part: a separate file. A window has several parts if tables were full, or if blocks
- * were recorded separately. */
+ * Windows begin at the multiples of their length since 1970 (UTC). A window is written at the first
+ * turn (runtime/turn.h) after its end: a call that ends at least a second after the last turn
+ * writes the window's data to a part, which is a separate file. A window has several parts if
+ * tables were full, or if blocks were recorded separately. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the length of windows (0 if the recording has none), and how many are kept. Returns false if
- * out of memory; the recording then has no windows. */
+/* Sets the length of windows (0 if the recording has no windows), and the number of windows to
+ * keep. Returns false if out of memory; the recording then has no windows. */
 bool qp_windows_of(int64_t length_ns, uint32_t kept);
 
-/* While windows are held, none is removed, because their parts are about to be read. */
+/* Holds the windows, or ends the hold. Held windows are not removed, because their parts are about
+ * to be read. */
 void qp_windows_hold(bool is_held);
 
 /* Returns whether the current window is over at this Unix time, or the clock was set back to before
@@ -24,12 +25,12 @@ bool qp_window_is_over(int64_t unix_ns);
 void qp_window_continue(int64_t unix_ns);
 
 /* Begins the next window, at the latest multiple of the window's length before this Unix time. If
- * the current window began after that multiple, the next one begins at this time. */
+ * the current window began after that multiple, the next window begins at this time. */
 void qp_window_begin(int64_t unix_ns);
 
 /* Continues the current window until the next window end, because it could not be written. */
 void qp_window_go_on(int64_t unix_ns);
 
-/* Removes the oldest ended windows, except the latest ones, and counts them in the header. If
- * `has_ended`, the current window may also be removed. */
+/* Removes the oldest ended windows, keeps the latest, and counts the removed windows in the header.
+ * If `has_ended`, the current window may also be removed. */
 void qp_windows_remove_oldest(bool has_ended);
