@@ -24,7 +24,7 @@ static void add(qp_usage *to, const qp_usage *usage)
     to->write_calls += usage->write_calls;
 }
 
-/* Adds to the usage of the threads with a name. The caller must hold the lock. */
+/* Adds usage to the usage of the threads with a name. The caller must hold the lock. */
 static void add_to_name(uint16_t thread, const qp_usage *usage)
 {
     if (thread < qp_row_count(QP_THREAD_ROWS)) {
@@ -117,8 +117,8 @@ static bool read_usage(qp_usage *usage, int64_t *read_bytes)
     return true;
 }
 
-/* Excludes the bytes that were read to get the figures, because they do not belong to the
- * thread. */
+/* Excludes the bytes that were read to get the figures, because these bytes do not belong to the
+ * program. */
 static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
 {
     task->base.read_bytes += read_bytes;
@@ -222,7 +222,8 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
         task++;
     }
     qp_usage used = less(now, task < end ? &task->base : before);
-    if (task < end) { /* from the row: a thread that is ending has no other name any more */
+    if (task < end) { /* use the name in the row, because a thread that is ending has lost its
+                       * name */
         add(&task->base, &used);
         task->usage = (qp_usage){0};
         name = (uint16_t)task->thread;

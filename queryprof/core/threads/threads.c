@@ -67,7 +67,8 @@ static PyObject *running_thread_name(void)
     PyObject *ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
     bool is_known = active && ident && PyDict_CheckExact(active);
     PyObject *thread = is_known ? PyDict_GetItemWithError(active, ident) : NULL; /* borrowed */
-    /* Read from its __dict__: reading an attribute may run the program's code. */
+    /* Read the name from the thread's __dict__, because reading an attribute may run the program's
+     * code. */
     PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
     PyObject *name = fields ? Py_XNewRef(qp_dict_find(fields, "_name")) : NULL;
     if (!name || !PyUnicode_CheckExact(name)) {
@@ -82,7 +83,7 @@ static PyObject *running_thread_name(void)
     return name;
 }
 
-/* A new str: the name with its runs of digits as "*"; NULL with an exception. */
+/* Returns a new str: the name with each run of digits replaced by "*". NULL with an exception. */
 static PyObject *without_digits(PyObject *name)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(name), at = 0;

@@ -31,9 +31,9 @@ typedef struct qp_thread {
     struct qp_thread *next;               /* next in the list of all records */
 } qp_thread;
 
-/* Returns the record of the running thread, and adds it if needed. The list of records owns it.
- * NULL if the thread runs in another interpreter than the recorded one, or if out of memory. Never
- * raises. */
+/* Returns the record of the running thread, and adds a new record if needed. The list of records
+ * owns the record. NULL if the thread runs in another interpreter than the recorded one, or if out
+ * of memory. Never raises. */
 qp_thread *qp_thread_record(uint32_t recording);
 
 /* Returns the first of all records, or NULL if there are none. The caller must hold the GIL. */
@@ -54,7 +54,8 @@ static inline qp_thread *qp_thread_here(void)
 
 enum { QP_THREAD_OTHER = 1 /* "(other)" */ };
 
-/* Clears the names of threads; `owner` is the interpreter that records from now on. */
+/* Clears the names of threads. `owner` is the interpreter that records from now on. Returns 0, or
+ * -1 with an exception. */
 int qp_threads_start(PyInterpreterState *owner);
 void qp_threads_stop(void);
 
