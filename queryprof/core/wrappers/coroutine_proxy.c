@@ -41,7 +41,7 @@ static void stop_for_now(awaited *self, PySendResult how, PyObject *result)
 static PySendResult send(PyObject *object, PyObject *value, PyObject **result)
 {
     awaited *self = (awaited *)object;
-    Py_INCREF(object); /* the awaiting code may release it during the call */
+    Py_INCREF(object); /* the awaiting code may release the proxy during the call */
     go_on(self);
     PySendResult how = PyIter_Send(self->coroutine, value, result);
     stop_for_now(self, how, *result);

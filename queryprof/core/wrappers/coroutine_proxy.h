@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-/* The watcher. It is owned by the proxy, which calls `forget` last. */
+/* The watcher. The proxy owns the watcher, and calls `forget` last, which must free the watcher. */
 typedef struct qp_watcher {
     void (*goes_on)(struct qp_watcher *self);
     void (*pauses)(struct qp_watcher *self);

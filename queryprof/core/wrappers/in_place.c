@@ -73,7 +73,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
     return true;
 }
 
-/* Removes a wrapper from the list of wrappers that are called after another one. */
+/* Removes a wrapper from the chain of wrappers that begins with `first`. */
 static void skip(PyObject *first, PyObject *wrapper)
 {
     qp_wrapper *before = (qp_wrapper *)first;

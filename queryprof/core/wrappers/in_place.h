@@ -10,13 +10,13 @@
 #include <stdbool.h>
 
 /* Routes the calls of the function that `wrapper` wraps through the wrapper. `name` is the
- * attribute that holds the function. References to function and wrapper are taken until
- * qp_in_place_end. If a function already has a wrapper, the new one is called first. Returns false
- * without a change if this cannot be done: the wrapped object is not a Python function, or is an
- * `__init__`, whose calls CPython inlines without its vectorcall. Never raises. */
+ * attribute that holds the function. Keeps new references to the function and the wrapper until
+ * qp_in_place_end. If a function already has a wrapper, the new wrapper is called first. Returns
+ * false without a change if this is impossible: the wrapped object is not a Python function, or is
+ * an `__init__`, whose calls CPython inlines without its vectorcall. Never raises. */
 bool qp_in_place_begin(PyObject *wrapper, PyObject *name);
 
-/* Returns the wrapper through which the calls of a function go (borrowed); NULL if they go through
+/* Returns the wrapper through which the calls of a function go (borrowed); NULL if the function has
  * no wrapper. */
 PyObject *qp_in_place_wrapper(PyObject *function);
 

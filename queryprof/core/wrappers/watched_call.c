@@ -22,8 +22,8 @@ static PyObject *named(const arguments *of, const char *name)
     return Py_None;
 }
 
-/* Calls the watcher; `result` is NULL before the call. Returns a new reference to the watcher's
- * result; NULL with its exception. */
+/* Calls `watch`. `result` is the result of the original; NULL before the call. Returns a new
+ * reference to the watcher's result; NULL with its exception. */
 static PyObject *look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
 {
     PyObject *given[] = {is_over ? Py_True : Py_False,

@@ -42,8 +42,9 @@ static bool is_one_of(PyObject *name, const char *const *names)
     return *names != NULL;
 }
 
-/* All attributes come from the wrapped function (name, doc, signature, module, class), except those
- * that would return the unmeasured function: for calling, binding, copying and pickling. */
+/* All attributes come from the wrapped function (name, doc, signature, module, class), except
+ * attributes that would return the unmeasured function: for calling, binding, copying and
+ * pickling. */
 static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
     static const char *const calls[] = {"__call__", NULL};

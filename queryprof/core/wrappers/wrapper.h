@@ -1,6 +1,6 @@
-/* A callable around another one with the same call signature. If it replaces a function (which is
- * not always necessary: see in_place.h), it also looks like that function: class, attributes, hash,
- * equality, weak references. */
+/* A callable around another callable, with the same call signature. A wrapper that replaces a
+ * function also looks like that function: class, attributes, hash, equality, weak references. Not
+ * every wrapper replaces a function: see in_place.h. */
 #pragma once
 
 #include <Python.h>
@@ -29,19 +29,20 @@ static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const 
     return result;
 }
 
-/* Creates the heap type. Returns a new reference, or NULL with an exception. Its base is the type
- * of wrappers for objects that do not bind to an instance. */
+/* Creates the heap type of wrappers. Returns a new reference, or NULL with an exception. The base
+ * of the type is the type of wrappers for objects that do not bind to an instance. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
 
 /* Returns whether an object is a wrapper. */
 bool qp_is_wrapper(const PyObject *object);
 
-/* Returns a new wrapper of that type, or of its base; NULL with an exception. Calls of the wrapper
- * go to `call`, everything else comes from `wrapped`. Takes references to `wrapped` and to `extra`,
- * which may be NULL. */
+/* Returns a new wrapper of this type, or of its base; NULL with an exception. Calls of the wrapper
+ * go to `call`, everything else comes from `wrapped`. Keeps new references to `wrapped` and to
+ * `extra`, which may be NULL. */
 PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
                          PyObject *extra);
 
-/* Adds `bytes` bytes of zeroed data to a new wrapper, and an object that they refer to (a reference
- * is taken; may be NULL). Valid as long as the wrapper. NULL with an exception. */
+/* Adds `bytes` bytes of zeroed data to a new wrapper, and the object to which the data refers
+ * (keeps a new reference; may be NULL). Returns the data (owned by the wrapper, valid as long as
+ * the wrapper); NULL with an exception. */
 void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyObject *referred);
