@@ -58,7 +58,7 @@ void qp_map_again(void *start, size_t bytes)
 {
     void *again = mmap(start, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (again == MAP_FAILED) { /* the old one is still there */
+    if (again == MAP_FAILED) { /* the old mapping is still there */
         memset(start, 0, bytes);
     }
 }

@@ -1,6 +1,5 @@
-/* Checks the guarantees of POINTERS.md while tests run in the sanitized build; does nothing
- * elsewhere.
- */
+/* Checks the guarantees of POINTERS.md while tests run in the sanitized build. In other builds,
+ * does nothing. */
 #pragma once
 
 #ifdef QP_FAULT_INJECTION

@@ -45,8 +45,8 @@ static int64_t system_unix_ns(void)
 {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
-    /* A clock before 1970 or after 2116 is wrong. The monotonic one keeps durations right. The same
-     * rule is in core/wall_clock.py. */
+    /* A clock before 1970 or after 2116 is wrong. The monotonic clock keeps durations right. The
+     * same rule is in core/wall_clock.py. */
     if (now.tv_sec < 0 || now.tv_sec >= LATEST_UNIX_S) {
         return qp_clock_monotonic_ns();
     }

@@ -1,5 +1,5 @@
-/* The clock of the probes: the CPU's time-stamp counter where it is invariant, else the
- * monotonic clock of the operating system.
+/* The clock of the probes: the CPU's time-stamp counter if the counter is invariant, otherwise the
+ * operating system's monotonic clock.
  *
  * Ticks are converted to nanoseconds with a rate that is calibrated against the monotonic clock
  * at start and again once a second.
@@ -37,13 +37,13 @@ void qp_clock_start(void);
 /* Recalibrates the rate over the time since qp_clock_start. */
 void qp_clock_calibrate(void);
 
-/* Adjusts the conversion if the wall clock was set, which the current Unix time `unix_ns` shows. */
+/* Adjusts the conversion if the current Unix time `unix_ns` shows that the wall clock was set. */
 void qp_clock_follow(int64_t unix_ns);
 
 /* Returns the operating system's Unix time in nanoseconds, or the time set by a test. */
 int64_t qp_clock_unix_now_ns(void);
 
-/* Sets the wall clock of this recording, which continues from there (for tests of windows). */
+/* Sets the wall clock of this recording, which continues from this time (for tests of windows). */
 void qp_clock_set_wall(int64_t unix_ns);
 
 /* Nanoseconds of the operating system's monotonic clock. */
@@ -53,7 +53,7 @@ int64_t qp_clock_monotonic_ns(void);
 void qp_clock_use_system(void);
 
 #ifdef QP_FAULT_INJECTION
-/* Stops the clock at an instant (for tests); 0: it runs. */
+/* Stops the clock at an instant (for tests); 0: the clock runs. */
 void qp_clock_set(int64_t ns);
 #endif
 

@@ -49,8 +49,8 @@ int64_t qp_cpu_queued_ns(long kernel_id)
 int64_t qp_cpu_ns(long kernel_id)
 {
     struct timespec time;
-    /* Returns the id of a thread's CPU clock, computed like pthread_getcpuclockid does. A thread
-     * that has ended has no clock. */
+    /* The id of a thread's CPU clock, computed as in pthread_getcpuclockid. An ended thread has no
+     * clock. */
     clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;

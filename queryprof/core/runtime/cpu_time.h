@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The system's number of the running thread; 0 if unknown. */
+/* Returns the system's number of the running thread; 0 if unknown. */
 long qp_thread_kernel_id(void);
 
 /* Returns whether the running thread is the main thread of its process; true if unknown. */
@@ -14,9 +14,9 @@ bool qp_thread_is_main(void);
  * need not hold the GIL. */
 int64_t qp_cpu_ns(long kernel_id);
 
-/* Returns how many nanoseconds such a thread waited for a CPU; 0 if unknown. The function opens a
- * file. Call it only in a thread with its own file table, because the program may close descriptors
- * that it did not open. The caller need not hold the GIL. */
+/* Returns how many nanoseconds a living thread of this process has waited for a CPU; 0 if unknown.
+ * The function opens a file. Call it only in a thread with its own file table, because the program
+ * may close descriptors that it did not open. The caller need not hold the GIL. */
 int64_t qp_cpu_queued_ns(long kernel_id);
 
 /* Returns the CPU time of the running thread in nanoseconds. The caller need not hold the GIL. */

@@ -26,8 +26,8 @@ static bool is_main_thread(void)
     return syscall(SYS_gettid) == (long)getpid();
 }
 
-/* Raises an exception in the program. Called by the interpreter between two of the program's
- * instructions. Owns the exception. */
+/* Raises an exception in the program. The interpreter calls this function between two of the
+ * program's instructions. Takes over the reference to the exception. */
 static int raise_in_program(void *exception)
 {
     PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)exception), exception);
@@ -35,7 +35,8 @@ static int raise_in_program(void *exception)
     return -1;
 }
 
-/* Returns whether an exception came through a signal handler. It is no error of our code. */
+/* Returns whether an exception came through a signal handler, so that it is not an error of our
+ * code. */
 static bool came_by_signal(PyObject *exception)
 {
     if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
@@ -47,7 +48,7 @@ static bool came_by_signal(PyObject *exception)
     return found == Py_True;
 }
 
-/* Returns the exception that is set, owned by the caller, and clears it. */
+/* Returns the current exception (owned by the caller), and clears it. */
 static PyObject *take_exception(void)
 {
     PyObject *type, *exception, *traceback;
@@ -94,7 +95,8 @@ static PyObject *call_hook(PyObject *function, PyObject *Py_UNUSED(none))
     sigfillset(&all);
     bool is_held = pthread_sigmask(SIG_BLOCK, &all, &before) == 0;
     PyObject *exceptions[MOST] = {NULL};                          /* owned */
-    for (int i = 0; i < MOST && Py_MakePendingCalls() < 0; i++) { /* none runs in the function */
+    for (int i = 0; i < MOST && Py_MakePendingCalls() < 0; i++) { /* so that no handler's exception
+                                                                   * is raised in the function */
         exceptions[i] = take_exception();
     }
     PyObject *done = PyObject_CallNoArgs(function);

@@ -1,19 +1,20 @@
 /* Save the current exception while our code runs, so that our code neither sees nor loses the
- * exception. A signal handler of the program may run, and raise, in our code. Its exception is
- * forwarded: the interpreter raises it in the program, soon after our code has returned. */
+ * exception. A signal handler of the program may run, and raise, in our code. The exception of the
+ * handler is forwarded: the interpreter raises it in the program, soon after our code has
+ * returned. */
 #pragma once
 
 #include <Python.h>
 #include <stdbool.h>
 
-/* All owned; NULL where none was set. */
+/* A saved exception: all fields are owned, and NULL if no exception was set. */
 typedef struct {
     PyObject *type;
     PyObject *value;
     PyObject *traceback;
 } qp_exception;
 
-/* Takes the exception that is set, and clears it. */
+/* Returns the current exception (owned by the caller), and clears it. */
 static inline qp_exception qp_exception_take(void)
 {
     qp_exception taken;
@@ -21,17 +22,19 @@ static inline qp_exception qp_exception_take(void)
     return taken;
 }
 
-/* Sets the function that returns True for an exception which came through a signal handler. */
+/* Sets the function that returns True for an exception that came through a signal handler (keeps a
+ * new reference). */
 void qp_exception_recognize_by(PyObject *function);
 
-/* Forwards the exception that is set, if it came through a signal handler; else leaves it set.
- * Returns whether it was forwarded. */
+/* Forwards the current exception if it came through a signal handler; otherwise leaves it set.
+ * Returns whether the exception was forwarded. */
 bool qp_exception_forward(void);
 
-/* Forwards the exception that is set, or drops it. */
+/* Forwards the current exception if it came through a signal handler; otherwise drops it. */
 void qp_exception_clear(void);
 
-/* A new reference: a callable for os.register_at_fork() that calls the function. */
+/* Returns a callable (a new reference) for os.register_at_fork() that calls the function; NULL with
+ * an exception. */
 PyObject *qp_fork_hook(PyObject *function);
 
 /* Sets the exception again, and releases the references. Forwards or drops an exception that was

@@ -5,7 +5,7 @@
  * uint32_t at = qp_index_begin(&index, hash); while (index.slots[at] && !is_it(index.slots[at] -
  * 1)) at = qp_index_next(&index, at); if (!index.slots[at]) index.slots[at] = number + 1;
  *
- * It must never be full: its slots are twice as many as the rows.
+ * The index must never be full, so it has twice as many slots as there are rows.
  */
 #pragma once
 

@@ -43,8 +43,8 @@ static void run(void *argument)
     PyThread_release_lock(self->done);
 }
 
-/* Gives the thread its own, empty table of files (close_range(2), Linux 5.9): the numbers of its
- * files never collide with the program's. */
+/* Gives the thread its own, empty table of files (close_range(2), Linux 5.9), so that the numbers
+ * of the thread's files never collide with the program's. Returns false if that is impossible. */
 static bool has_own_files(void)
 {
 #ifdef __linux__
@@ -70,8 +70,8 @@ static void *run_thread(void *self)
     return NULL;
 }
 
-/* The thread blocks all signals: if it got one, the program's main thread would not wake up, and
- * only the main thread runs Python's handlers. */
+/* The thread blocks all signals. If the thread took a signal, the program's main thread would not
+ * wake up, and only the main thread runs Python's handlers. */
 static bool start_thread(qp_native_thread *self)
 {
     sigset_t all, before;

@@ -44,7 +44,7 @@ typedef struct {
     const char *statement; /* statement of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
-/* What the function of an execution returns. */
+/* The kind of result of a function that executes a statement. */
 typedef enum {
     QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if the receiver is the cursor */
     QP_RETURNS_ROWS,   /* all rows, in a list */
@@ -54,7 +54,7 @@ typedef enum {
     QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; the receiver returns the other
                         * rows */
     QP_RETURNS_VALUES, /* the call returns its argument; the receiver returns the rows */
-    QP_RETURNS         /* how many there are */
+    QP_RETURNS         /* number of kinds */
 } qp_returns;
 
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];

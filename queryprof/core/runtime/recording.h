@@ -9,10 +9,10 @@
 /* The number of the current recording; 0 if none. */
 extern uint32_t qp_recording;
 
-/* queryprof's own time in ticks. It is measured for rare work (scans of texts, requests for plans,
- * lookups of statements), for turns, and for 1 of QP_OWN_SAMPLING calls, which represents them all.
- * QP_OWN_SAMPLING is prime, so that the sampling is not in step with the work that is done for 16
- * calls together. The caller must hold the GIL. */
+/* queryprof's own time in ticks. The time is measured for rare work (scans of texts, requests for
+ * plans, lookups of statements), for turns, and for 1 of QP_OWN_SAMPLING calls, which represents
+ * all of these calls. QP_OWN_SAMPLING is prime, so that the sampling is not in step with the work
+ * that is done for 16 calls together. The caller must hold the GIL. */
 extern int64_t qp_own_ticks;
 enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 
@@ -30,7 +30,7 @@ static QP_INLINE bool qp_own_is_due(void)
 }
 
 /* A ring of the last samples of one part of a call, and the number of all samples. The median
- * represents each sample, because the machine may have interrupted one of them for long. */
+ * represents each sample, because the machine may have interrupted a sample for a long time. */
 typedef struct {
     int64_t ticks[QP_OWN_LAST];
     uint32_t count;
@@ -38,7 +38,7 @@ typedef struct {
 
 extern qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
 
-/* A measured part of a call: its begin, its end, or reading counters. */
+/* A measured part of a call: the beginning, the end, or the reading of counters. */
 typedef struct {
     uint64_t from_ticks;
     int64_t own_ticks; /* qp_own_ticks at the start of the part, so that time that is already

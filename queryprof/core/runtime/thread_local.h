@@ -25,7 +25,7 @@ typedef struct {
     struct qp_thread *thread; /* record of the thread; owned by the pool of records */
     struct qp_submitter
         *submitter; /* submitter of the innermost work that the thread runs; owned by the work */
-    bool muted;     /* during the profiler's own work: nothing is recorded */
+    bool muted;     /* true during the profiler's own work, which is not recorded */
     bool has_own_files;       /* the thread has its own table of files */
     uint32_t usage_recording; /* the recording of usage_row */
     uint32_t usage_row;       /* the row of this thread's usage; UINT32_MAX if none */

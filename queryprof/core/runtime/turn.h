@@ -1,6 +1,6 @@
-/* Turns: periodic work during a recording. A driver call does it at its end, if a second has passed
- * since the last turn (less in the first second). There is no separate thread for it.
- */
+/* Turns: periodic work during a recording. A driver call does this work at its end, if a second has
+ * passed since the last turn (less time in the first second). There is no separate thread for
+ * turns. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,15 +10,15 @@
 extern uint64_t qp_turn_due_ticks;
 
 /* Runs a turn in the running thread at the end of a call that is not counted yet. The caller must
- * hold the GIL. May run code of the program, because it releases objects. Keeps the exception that
- * is set. */
+ * hold the GIL. May run code of the program, because it releases objects. Preserves the current
+ * exception. */
 void qp_turn(void);
 
-/* A function that does the work of a turn. It is called muted, and without an exception set.
- * Returns false if further early turns (qp_turn_soon) are useless. */
+/* A function that does the work of a turn. The function is called while the thread is muted, and
+ * without a current exception. Returns false if further early turns (qp_turn_soon) are useless. */
 typedef bool qp_turn_work(uint64_t now_ticks);
 
-/* Start and stop the turns, with the recording. */
+/* Start and stop the turns of a recording. */
 void qp_turn_start(qp_turn_work *work);
 void qp_turn_stop(void);
 
