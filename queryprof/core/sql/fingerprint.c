@@ -15,7 +15,8 @@ static bool explains(const char *verb)
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
 }
 
-/* Return whether a name is a savepoint's: libraries give each savepoint a different name. */
+/* Returns whether a name here is the name of a savepoint. Libraries give each savepoint a different
+ * name. */
 static bool names_savepoint(const scanner *s)
 {
     bool rolls_back = is_keyword(s->verb, "ROLLBACK");
@@ -93,7 +94,7 @@ static void put_quoted(scanner *s, unsigned char quote)
     size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
-    /* MySQL: a quoted text directly after another one continues it. */
+    /* In MySQL, a quoted text directly after another quoted text continues that text. */
     bool goes_on = s->dialect == QP_ANY_SQL && quote == '"' && s->last == LITERAL;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) &&
                    !names_savepoint(s) && !goes_on;
@@ -102,7 +103,8 @@ static void put_quoted(scanner *s, unsigned char quote)
     s->at = end;
 }
 
-/* A number that is a column's position or a type's length is not a value. */
+/* Writes a number. A number that is a column's position or a type's length is not a value, so it is
+ * shown. */
 static void put_number(scanner *s)
 {
     enum { LONGEST = 4 };

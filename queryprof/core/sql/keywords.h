@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-/* The upper-case spelling of a keyword (static), or NULL if the word is not one. */
+/* Returns the upper-case spelling of a keyword (static), or NULL if the word is not a keyword. */
 const char *qp_sql_keyword(const unsigned char *word, size_t length);

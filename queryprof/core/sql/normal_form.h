@@ -1,6 +1,5 @@
-/* Writes a normal form: with spaces between tokens where needed, and only one of a list's equal
- * items.
- */
+/* Writes a normal form: with spaces between tokens where needed, and with equal neighbors in a list
+ * as one item. */
 #pragma once
 
 #include <stddef.h>

@@ -39,8 +39,8 @@ static const char *keyword_after(scanner *s, const unsigned char *end)
     return p > next && is_word_start(*next) ? qp_sql_keyword(next, (size_t)(p - next)) : NULL;
 }
 
-/* Keywords that SQLite also accepts as names, where a keyword is not possible (%fallback in its
- * parse.y). */
+/* Returns whether SQLite also accepts a keyword as a name, where a keyword is not possible
+ * (%fallback in SQLite's parse.y). */
 static bool may_be_name(const char *keyword)
 {
     static const char *const words[] = {
@@ -151,7 +151,7 @@ static void keep_word(qp_word *list, int *count, const unsigned char *text, size
     }
 }
 
-/* Return whether the word here is the name of a table or of its database. */
+/* Returns whether the word here is the name of a table or of the table's database. */
 static bool is_table(const scanner *s)
 {
     static const char *const words[] = {"FROM", "JOIN", "INTO", "UPDATE", NULL};
@@ -210,7 +210,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
     /* A refused text has the same form, no matter which texts were accepted before. */
     bool is_column = s->kind != QP_TEXT_UNKNOWN_NAMES && qp_column_is_known(words, hash);
     bool is_known = qp_word_set_has(&words->names, hash) || is_column;
-    /* A word that is a value elsewhere in the text is not shown as an alias either. */
+    /* Also hide an alias that is a value elsewhere in the text. */
     bool is_alias =
         qp_word_set_has(&words->aliases, hash) && !qp_word_set_has(&words->values, hash);
     return where == A_NAME || is_known || (where != A_VALUE && is_alias);
@@ -264,7 +264,8 @@ void qp_clause_after_keyword(scanner *s, const char *keyword)
 
 void qp_clause_after_name(scanner *s)
 {
-    /* For a type in a definition: the name before it has been written. */
+    /* In a definition, a parenthesis after the column's name and type contains the sizes of the
+     * type. */
     if (clause_of(s) == DEFINITIONS && s->opens == EXPRESSIONS) {
         s->opens = SIZES;
     }

@@ -1,4 +1,5 @@
-/* The role of a word in an SQL text by its position: a keyword, a name, or perhaps a value. */
+/* Decides by the position of a word in an SQL text whether the word is a keyword, a name, or
+ * perhaps a value. */
 #pragma once
 
 #include "sql/scanner.h"
@@ -7,18 +8,19 @@
  * keywords as names (`FROM rows`, `WHERE key = ?`). `end` is the end of the word. */
 bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *end);
 
-/* Returns whether a word in quotes or brackets is shown as a name. If not, it may be a value.
- * Records the word while words are collected. `text` is the word without its quotes, `end` is after
- * the closing quote. */
+/* Returns whether a word in quotes or brackets is shown as a name. A word that is not shown as a
+ * name may be a value. Records the word while words are collected. `text` is the word without its
+ * quotes, `end` is after the closing quote. */
 bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, char quote,
                        const unsigned char *end);
 
-/* Return whether a word without quotes is shown, and record it. It is not shown if the text may not
- * be SQL, or if the statement takes the word as a value. */
+/* Returns whether a word without quotes is shown, and records the word while words are collected.
+ * The word is not shown if the text may not be SQL, or if the statement takes the word as a
+ * value. */
 bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
-/* Update the scanner's clause. The first function is called before a keyword, which follows
- * s->keyword; the second one after a name. */
+/* Update the scanner's clause. Call the first function before `keyword`, which follows s->keyword,
+ * is written. Call the second function after a name was written. */
 void qp_clause_after_keyword(scanner *s, const char *keyword);
 void qp_clause_after_name(scanner *s);
 

@@ -22,7 +22,8 @@ typedef enum {
     SEMICOLON
 } token_kind;
 
-/* The meaning of a comma or semicolon here: equal neighbors in such a list become one. */
+/* The kind of list in which a comma or semicolon separates items. Equal neighbors in such a list
+ * become one item. */
 typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
 
 /* The content of a clause, which decides whether a word in quotes is a name there. */
@@ -59,11 +60,11 @@ typedef struct {
     token_kind last;
     bool last_is_in;            /* the last token is the keyword IN */
     const char *keyword;        /* the last keyword of the statement, upper case; or "" */
-    const char *keyword_before; /* the keyword before it; or "" */
+    const char *keyword_before; /* the keyword before that keyword; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
     clause_kind opens;          /* the content of a parenthesis after the name here */
     qp_dialect dialect;         /* the text's dialect */
-    qp_text_kind kind;          /* how far the rest of the text can be trusted, from `at` on */
+    qp_text_kind kind;          /* how far the rest of the text, from `at` on, can be trusted */
     bool dot_follows_name;      /* the last dot follows a name, not a literal */
     const qp_sql_words *words;  /* words of the whole text; NULL: being collected into `found` */
     qp_sql_words *found;
@@ -108,7 +109,7 @@ static inline size_t skip_quoted(const unsigned char *at, const unsigned char *e
         }
         p++;
     }
-    return (size_t)(end - at); /* never closed: all the rest belongs to it */
+    return (size_t)(end - at); /* never closed: the rest of the text belongs to the literal */
 }
 
 /* Returns the end of the comment that begins here. */
@@ -116,14 +117,15 @@ static inline const unsigned char *skip_comment(scanner *s, const unsigned char 
 {
     int depth = 1;
     at += 2;
-    bool is_code = s->end - at > 1 && at[*at == 'M'] == '!'; /* which MySQL and MariaDB run */
+    bool is_code = s->end - at > 1 && at[*at == 'M'] == '!'; /* MySQL and MariaDB run the content of
+                                                              * such a comment */
     s->kind = is_code && s->dialect == QP_ANY_SQL ? QP_TEXT_NO_SQL : s->kind;
     while (depth && s->end - at >= 2) {
         if (at[0] == '*' && at[1] == '/') {
             depth--;
             at += 2;
         } else if (at[0] == '/' && at[1] == '*' && s->dialect != QP_SQLITE) {
-            if (s->dialect == QP_ANY_SQL) { /* one in it, or not */
+            if (s->dialect == QP_ANY_SQL) { /* unknown whether comments nest */
                 s->kind = QP_TEXT_NO_SQL;
             }
             depth += s->dialect == QP_STANDARD_SQL;

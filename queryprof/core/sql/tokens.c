@@ -27,7 +27,7 @@ size_t qp_parameter_length(const scanner *s)
         }
         return (size_t)(p - s->at);
     }
-    /* PostgreSQL's and DuckDB's parameters have a $: a : is of a slice or a struct. */
+    /* Parameters of PostgreSQL and DuckDB begin with $. A : belongs to a slice or a struct. */
     bool is_other = s->dialect == QP_STANDARD_SQL && *s->at != '$';
     if (p >= s->end || !is_word(*p) || is_other) {
         return 0;
@@ -65,9 +65,9 @@ void qp_skip_number(scanner *s)
     }
 }
 
-/* PostgreSQL's operators, of any length. If an operator ends in + or -, it has a character that
- * other operators lack (https://www.postgresql.org/docs/current/sql-syntax-lexical.html). A ? is a
- * parameter. */
+/* Returns the length of a PostgreSQL operator. An operator may end in + or - only if it contains
+ * one of the special characters (https://www.postgresql.org/docs/current/sql-syntax-lexical.html).
+ * A ? is a parameter, not an operator. */
 static size_t postgresql_operator_length(const scanner *s)
 {
     static const char special[] = "~!@#%^&|`";
@@ -112,7 +112,7 @@ size_t qp_operator_length(const scanner *s)
 bool qp_bracket_quotes(scanner *s)
 {
     if (s->dialect != QP_ANY_SQL) {
-        return s->dialect == QP_SQLITE; /* PostgreSQL's are about arrays */
+        return s->dialect == QP_SQLITE; /* PostgreSQL's brackets belong to arrays */
     }
     const unsigned char *p = s->at + 1;
     bool is_name = p < s->end && is_word_start(*p);
@@ -124,7 +124,8 @@ bool qp_bracket_quotes(scanner *s)
     }
     for (p = s->at; p < s->end && *p != ']'; p++) {
         if (*p == '\'' || *p == '"' || *p == '`') {
-            s->kind = QP_TEXT_NO_SQL; /* a name's, or that of a value in an array: unknown */
+            s->kind = QP_TEXT_NO_SQL; /* unknown whether the quote belongs to a name, or to a value
+                                       * in an array */
         }
     }
     return false;
@@ -168,8 +169,8 @@ size_t qp_quoted_length(scanner *s, unsigned char close)
     size_t length = skip_quoted(s->at, s->end, close);
     for (size_t i = 1; s->dialect != QP_SQLITE && i < length; i++) {
         if (s->at[i] == close && s->at[i - 1] == '\\') {
-            s->kind = QP_TEXT_NO_SQL; /* the end of the text depends on a setting, and on a
-                                       * literal E'' in the line above */
+            s->kind = QP_TEXT_NO_SQL; /* the end of the quoted text depends on a setting, and on
+                                       * whether a literal E'' continues here */
         }
     }
     return length;

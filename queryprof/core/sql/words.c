@@ -3,7 +3,7 @@
 #include "runtime/allocation.h"
 #include "runtime/index.h"
 
-enum { SLOTS = 32768 /* columns known to a process; half of them are used at most */ };
+enum { SLOTS = 32768 /* slots for columns known to a process; at most half of them are used */ };
 
 typedef struct {
     uint64_t *slots; /* 0 if free */
@@ -35,7 +35,8 @@ uint64_t qp_word_hash(const char *text, size_t length)
     return hash ? hash : 1;
 }
 
-/* Returns the slot of a hash among `count` slots (a power of two), or the free slot for it. */
+/* Returns the slot of a hash among `count` slots (a power of two), or the free slot for the
+ * hash. */
 static uint64_t *place_of(uint64_t *slots, uint32_t count, uint64_t hash)
 {
     uint32_t slot = (uint32_t)(hash >> 32) & (count - 1);

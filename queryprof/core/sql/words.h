@@ -1,9 +1,9 @@
 /* Words of SQL texts, as sets of their hashes: names in a text, and words that SQLite took as
  * names.
  *
- * If a word in double quotes is not a name, SQLite takes it as a string (a misfeature that it
- * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted). Such words
- * may be secrets. The case of a name does not count.
+ * If a word in double quotes is not a name, SQLite takes the word as a string (a misfeature that
+ * SQLite keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted).
+ * Such words may be secrets. The case of a name does not count.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum length of a normal form. Longer ones are cut. */
+/* Maximum length of a normal form in bytes. Longer forms are cut. */
 enum { QP_STATEMENT_BYTES = 16384 };
 
 /* How far the words of a text can be trusted to be names. */
@@ -64,8 +64,8 @@ typedef struct {
 
 /* The words of one text. */
 typedef struct {
-    qp_word_set names;   /* certainly names, if SQLite accepts the text: not quoted, or by
-                          * position */
+    qp_word_set names;   /* words that are certainly names if SQLite accepts the text: without
+                          * quotes, or by their position */
     qp_word_set aliases; /* quoted words at the position of a column's or table's name */
     qp_word_set values;  /* quoted words at the position of a value */
     qp_word tables[QP_WORDS_KEPT];
