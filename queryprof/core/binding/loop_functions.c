@@ -29,7 +29,7 @@ static PyObject *clear_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     Py_RETURN_NONE;
 }
 
-/* Registers a loop that runs now; NULL if it is not recorded. */
+/* Registers a loop that runs now. Returns its record, or NULL if the loop is not recorded. */
 static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
     bool muted = qp_here.muted; /* hooks attach while the thread is muted, but the loop belongs to
@@ -41,8 +41,8 @@ static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
     return running_loop;
 }
 
-/* Return whether a loop uses its library's clock. With a different clock, the lag is unknown. Never
- * leaves an exception. */
+/* Returns whether a loop uses its library's clock. With a different clock, the lag is unknown.
+ * Never leaves an exception. */
 static bool has_clock(PyObject *loop, PyObject *time)
 {
     PyObject *method = PyObject_GetAttrString(loop, "time");
@@ -67,8 +67,9 @@ static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
     return on_end;
 }
 
-/* Calls the function that ends the heartbeat. If it raises an exception of the program, that one
- * replaces the exception already set. */
+/* Calls the function that ends the heartbeat. If the function raises an exception of the program,
+ * that exception replaces the current exception. Takes over the reference to `on_end` (may be
+ * NULL). */
 static void call_on_end(PyObject *on_end)
 {
     qp_exception exception = qp_exception_take();
@@ -82,8 +83,8 @@ static void call_on_end(PyObject *on_end)
     }
 }
 
-/* Called when a loop starts. Starts its heartbeat now, or at the end of the first step that ends
- * after a beat is due. */
+/* Must be called when a loop starts. Starts the loop's heartbeat now, or requests the start at the
+ * end of the first step that ends after a beat is due. */
 static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject *extra)
 {
     PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
@@ -209,7 +210,7 @@ static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The step in progress whose begin and end a hook reports, one for each running loop. */
+/* For each running loop: the step in progress whose beginning and end a hook reports. */
 static qp_step passed[QP_LANES];
 
 static qp_step *told_in(const qp_running_loop *running_loop)

@@ -116,7 +116,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (system < 0 || system >= QP_SYSTEMS) {
         return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
-    bool is_wait = operation == QP_POOL_WAIT; /* then `attribute` is a tuple: only_if */
+    bool is_wait = operation == QP_POOL_WAIT; /* if true, `attribute` is a tuple: only_if */
     bool is_wrong = attribute && !(is_wait ? PyTuple_Check(attribute) : PyUnicode_Check(attribute));
     if (is_wrong || (cursor_type != Py_None && (attribute || !PyType_Check(cursor_type)))) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
@@ -318,8 +318,8 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The tables are per process: only the main interpreter records. Others get an ImportError, whose
- * name shows code that loads queryprof automatically that nothing is wrong. */
+/* The tables are per process: only the main interpreter records. Other interpreters get an
+ * ImportError, whose name lets code that loads queryprof automatically ignore the error. */
 static int refuse_other_interpreters(void)
 {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
@@ -378,7 +378,7 @@ static PyModuleDef_Slot slots[] = {
                                                                            * ImportError */
 #endif
 #ifdef Py_GIL_DISABLED
-    {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* the same: importing it must not change the program */
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* importing the module must not change the program */
 #endif
     {0, NULL},
 };

@@ -184,7 +184,7 @@ static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
     }
     qp_text text = qp_text_of_str(facts);
     qp_head->facts =
-        text == QP_TEXT_FULL ? qp_head->facts : text; /* then the last known figures stay */
+        text == QP_TEXT_FULL ? qp_head->facts : text; /* keep the last facts if the table is full */
     Py_RETURN_NONE;
 }
 

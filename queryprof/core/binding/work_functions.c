@@ -49,7 +49,7 @@ static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (qp_recorder_is_on()) {
         qp_span_stop(span);
-        qp_executions_flush(); /* what was fetched in it */
+        qp_executions_flush(); /* so that the span contains what was fetched in it */
         qp_span_end(span, failed);
     }
     Py_RETURN_NONE;
@@ -118,7 +118,7 @@ static PyObject *label_runner(PyObject *module, PyObject *args)
     return qp_label_runner(module, original, describe);
 }
 
-/* Reads a usage as the stub declares it; false with an exception. */
+/* Converts a tuple to a qp_usage, as the stub declares it. Returns 0 with an exception. */
 static int read_usage(PyObject *figures, void *usage)
 {
     long long f[8];
