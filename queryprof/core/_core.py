@@ -43,7 +43,7 @@ def has_recorded() -> bool:
 
 
 def set_muted(muted: bool, /) -> bool:
-    """Do nothing: nothing is recorded."""
+    """Do nothing, and return False."""
     del muted
     return False
 
@@ -87,7 +87,7 @@ def frames_are_direct() -> bool:
 
 
 def clock_source() -> tuple[str, float]:
-    """Return the name of no clock."""
+    """Return "none" as the name of the clock."""
     return "none", 0.0
 
 

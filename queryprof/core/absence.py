@@ -9,7 +9,7 @@ _said = False
 
 
 def absence() -> str:
-    """Return why nothing can be recorded here; "" if it can."""
+    """Return why nothing can be recorded here, or ""."""
     reason: str = vars(_core).get("ABSENCE", "")
     return reason
 

@@ -1,8 +1,8 @@
-"""The deployment's names for a program: service, version and environment, from variables of its
-environment. They are never guessed.
+"""The deployment's names for a program: service, version and environment, from environment
+variables. The names are never guessed.
 
-If queryprof's own variables are missing, OpenTelemetry's are used
-(https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; the keys:
+If queryprof's own variables are missing, OpenTelemetry's variables are used
+(https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; for the keys:
 https://opentelemetry.io/docs/specs/semconv/resource/).
 """
 

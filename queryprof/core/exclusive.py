@@ -1,5 +1,6 @@
 """Let only one thread at a time start, stop or read the recording. If a signal handler or a
-finalizer interrupts this in the same thread, its own request is postponed until the end.
+finalizer interrupts this work in the same thread, the handler's own request is postponed until the
+work ends.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Exclusive:
         try:
             if not self._depth and self._is_postponed:
                 self._is_postponed = False
-                self._later()  # run it before another thread can begin a block
+                self._later()  # before another thread can begin a block
         finally:
             self._lock.release()
 

@@ -15,7 +15,9 @@ FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS
 """Signals for faults of the running thread. The kernel does not delay them."""
 
 OWN = ("SIGXFSZ",)
-"""Signals that queryprof's own writing may cause. Whoever writes takes them (collect/keep.py)."""
+"""Signals that queryprof's own writing may cause. The code that writes handles them
+(collect/keep.py).
+"""
 
 HELD = _signal.valid_signals() - {getattr(_signal, name) for name in (*FAULTS, *OWN)}
 

@@ -28,9 +28,9 @@ one.
 
 
 class own_imports:
-    """A context in which this thread imports standard modules from the standard directory, whatever
-    comes first in sys.path. Otherwise a json.py of the program would run. The program's finders are
-    not called for queryprof's modules either.
+    """A context in which this thread imports standard modules from the standard directory, even if
+    other directories come first in sys.path. Otherwise a json.py of the program would run. The
+    program's finders are not called for queryprof's modules either.
 
     Later imports by the program still find the program's modules.
 

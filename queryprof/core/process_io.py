@@ -39,8 +39,8 @@ def peak_memory_bytes() -> int | None:
 
 
 def address_space_left() -> int | None:
-    """Return the bytes that the process may still map (`ulimit -v`); None without a limit, or if
-    unknown.
+    """Return the bytes that the process may still map (`ulimit -v`); None if there is no limit, or
+    if unknown.
     """
     try:
         with open("/proc/self/limits", "rb", buffering=0) as file:

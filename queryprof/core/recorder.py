@@ -55,7 +55,7 @@ _stderr_at_start = _stderr_file()
 def complain(message: str) -> None:
     """Write one line to stderr in the program's process; never raises.
 
-    It writes nothing if the program has closed descriptor 2 and opened a file there.
+    Writes nothing if the program has closed descriptor 2 and opened another file with this number.
     """
     stream = sys.stderr
     try:

@@ -38,9 +38,9 @@ _running: ContextVar[int] = ContextVar("queryprof.span")
 class span:
     """A named piece of work: a context manager, and a decorator of functions and coroutines.
 
-    It measures wall time, CPU time and queries. An execution belongs to the innermost span. CPU
-    time is the thread's. It is known for a decorated coroutine, but unknown for a `with` block that
-    awaits. While nothing is recorded, a span does nothing.
+    It measures wall time, CPU time and queries. An execution belongs to the innermost span. The CPU
+    time is that of the thread. It is known for a decorated coroutine, but unknown for a `with`
+    block that awaits. While nothing is recorded, a span does nothing.
 
         with queryprof.span("checkout"): ...
 
@@ -95,8 +95,8 @@ class span:
         return call  # type: ignore[return-value]
 
     def watch(self, coroutine: Awaiting) -> Awaiting:
-        """Wrap a coroutine that does all of the span's work, so that its CPU time becomes the
-        span's.
+        """Wrap a coroutine that does all of the span's work, so that the span gets the coroutine's
+        CPU time.
         """
         return _core.span_watch(self._number(), coroutine)
 
@@ -113,7 +113,7 @@ class span:
 
     def _innermost_span(self) -> tuple[int, Token[int] | None] | None:
         """Return the span that this object began last in this context, since several threads or
-        tasks may share the object. None if it was not entered.
+        tasks may share the object. None if the object was not entered.
         """
         running = _running.get(0)
         begun = self._begun[-1:]
@@ -146,8 +146,8 @@ class outer_span(span):
 
 
 def begin(name: str) -> int:
-    """Begin a span, and return its number, which is the value of the context variable and ends the
-    span. Return 0 while recording is off.
+    """Begin a span, and return its number, which is the value of the context variable, and which
+    `span_end` needs. Return 0 while recording is off.
     """
     if not _core.is_on() or (nesting.is_off and _running.get(0)):
         return 0

@@ -6,7 +6,7 @@ import gc
 import sys
 
 FRAMES = 1000
-"""How many more calls can be nested: Python's default limit."""
+"""How many more calls can be nested. The number is Python's default limit."""
 
 MAX_INT = 2**31 - 1
 """The largest recursion limit, a C int. Programs set this value to have no limit."""
@@ -16,8 +16,8 @@ class undisturbed:
     """A context without garbage collection, and with room for nested calls whatever the program's
     recursion limit is.
 
-    At the end of a program its daemon threads continue. A collection that closes their connections
-    lets them make more garbage than it frees, and would never end.
+    At the end of a program its daemon threads continue. A garbage collection that closes the
+    threads' connections lets the threads make more garbage than it frees. It would never end.
     """
 
     def __enter__(self) -> None:

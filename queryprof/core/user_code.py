@@ -16,7 +16,9 @@ USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
 
 WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
-"""Parts of `python -c` code that execnet (pytest-xdist) or multiprocessing writes."""
+"""Parts of the `python -c` code with which execnet (pytest-xdist) and multiprocessing start
+workers.
+"""
 
 IGNORED_CODE = (
     "coverage/",  # coverage's own data
@@ -97,9 +99,7 @@ def script_directory() -> list[str]:
 
 
 def _mapped_directories(package: str) -> list[str]:
-    """Return hooks/ and cli/ of a checkout, because an editable install has them next to the
-    package.
-    """
+    """Return hooks/ and cli/ of a checkout, which an editable install has next to the package."""
     beside = os.path.dirname(package)
     mapped = [os.path.join(beside, name) for name in ("hooks", "cli")]
     return [path for path in mapped if os.path.isfile(os.path.join(beside, "setup.cfg"))]
