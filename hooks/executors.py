@@ -1,7 +1,7 @@
 """Attach to functions that hand work to other threads.
 
-The recorded work then has the submitter's call path and span, and the time that it waited for a
-thread.
+The recorded work then has the submitter's call path and span, and the time in which the work waited
+for a thread.
 
 - concurrent.futures: also used by asyncio.to_thread and run_in_executor
 - Twisted's thread pool: used by deferToThread and adbapi
@@ -25,7 +25,8 @@ class Handover:
 
     Attributes:
         owner, method: the class in the module, and its method.
-        position: index of the function among the arguments; the first one is the object or class.
+        position: index of the function among the arguments; the first argument is the object or
+            class.
         is_awaited: whether the method is a coroutine that ends with the function's result.
         is_timed: whether the function is handed over in this call.
         is_database: whether every function handed over is a driver call.

@@ -27,8 +27,8 @@ OURS = "queryprof."
 """Prefix of the modules with queryprof's public functions, plugin and middlewares."""
 
 MAX_WAIT_S = 10.0
-"""How long a thread waits for `begin` in another thread, which may need a lock that this thread
-holds.
+"""How long a thread waits for `begin` in another thread. That thread may need a lock that the
+waiting thread holds.
 """
 
 
@@ -36,8 +36,8 @@ class FirstUse:
     """A finder at the head of sys.meta_path, until the program imports a measured library.
 
     Args:
-        begin: called once, before the module is looked for, with signals held. If it raises, the
-            next such import calls it again.
+        begin: called once, before the search for the module, with signals held. If it raises, the
+            next import of a measured library calls it again.
     """
 
     def __init__(self, begin: Callable[[], None]) -> None:

@@ -85,7 +85,7 @@ class ImportHooks:
         return list(dict.fromkeys(found.values()))
 
     def attach(self) -> None:
-        """Attach to the imported modules, and to the others when they are imported."""
+        """Attach to the imported modules now, and to other modules when they are imported."""
         self._is_attached = True
         self._waiting.clear()
         self.failures.clear()
@@ -104,7 +104,7 @@ class ImportHooks:
         self._attach_or_wait(hook)
 
     def detach(self) -> None:
-        """Detach from all modules, in reverse order, and do not attach to further ones."""
+        """Detach from all modules, in reverse order, and do not attach to further modules."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self._is_attached = False
@@ -168,9 +168,10 @@ CLASS_OF = object.__dict__["__class__"]
 
 
 def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
-    """Return a loader that runs a module like its spec's loader, and then calls a function with it.
+    """Return a loader that runs a module like its spec's loader, and then calls `attach` with the
+    module.
 
-    Until then, it looks like the original loader.
+    Until then, the loader looks like the original loader.
     """
     loader: Any = spec.loader
     kind: Any = type(loader)
@@ -201,8 +202,8 @@ def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None])
 
 
 class _ForeignLoader:
-    """A loader like the one above, for an original loader that modules may share, or that is not
-    Python's.
+    """A loader like `Attaching` above, for an original loader that modules may share, or that is
+    not Python's.
     """
 
     __slots__ = ("_attach", "_loader", "_spec")
@@ -251,8 +252,8 @@ def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
     """Call a function when another thread's import of a module ends. Returns False if the module is
     completely imported.
 
-    The hooks cannot attach to a half-imported module. Importing anything from it here would wait
-    for the other thread, which may wait for this one. Python marks the end of an import in the
+    The hooks cannot attach to a half-imported module. An import of the module here would wait for
+    the other thread, which may wait for this thread. Python marks the end of an import in the
     module's spec: `_initializing` (importlib._bootstrap), which its import statement reads as well.
     """
     parts = name.split(".")

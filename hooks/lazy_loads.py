@@ -38,7 +38,7 @@ def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
 
 def django_load(descriptor: Any, *_args: object) -> str:
     """Return the label of a statement that gets the object of a foreign key."""
-    field = vars(descriptor)["field"]  # a subclass may have a property of that name
+    field = vars(descriptor)["field"]  # a subclass may have a property with this name
     return _label(f"{field.model.__name__}.{field.name}")
 
 

@@ -85,12 +85,12 @@ class Later:
 
     @property
     def counters_off(self) -> str | None:
-        """Why the counters of an attached driver are unknown; None if known."""
+        """Why the counters of an attached driver are unknown; None if they are known."""
         return getattr(self._hook, "counters_off", None)
 
     @property
     def sqlite_version(self) -> str | None:
-        """The version of an attached driver's SQLite; None without its own."""
+        """The version of an attached driver's own SQLite; None if it has none."""
         return getattr(self._hook, "sqlite_version", None)
 
     def attach(self, module: ModuleType) -> None:
@@ -109,5 +109,5 @@ class Later:
 
 
 def library_hooks() -> list[Hook]:
-    """Return a hook for each library, or part of one."""
+    """Return a hook for each library, or for each part of a library."""
     return [Later(module) for module in HOMES]

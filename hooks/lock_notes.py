@@ -16,7 +16,9 @@ from queryprof.core.wall_clock import unix_ns
 MAX_NAMED = 3
 MAX_COMMAND_CHARACTERS, MAX_SQL_CHARACTERS = 100, 80
 FRAMES = 2
-"""Frames shown of a lock's stack. One is not enough: it may be a shared helper function."""
+"""Number of frames shown of a lock's stack. One frame is not enough, because it may be in a shared
+helper function.
+"""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,10 +53,11 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
     same.
 
     Args:
-        database: path of its file; "" if SQLite refused the statement without waiting.
+        database: path of the database's file; "" if SQLite refused the statement without waiting.
         has_write_lock: whether the refused connection has the write lock, so that it waited for
             readers.
-        is_upgrade: whether its transaction has read and now writes: SQLite does not wait then.
+        is_upgrade: whether the transaction has read and now writes. In this case, SQLite does not
+            wait.
     """
     if budget.is_left():
         with held_signals():
@@ -65,7 +68,7 @@ def _explain(error: BaseException, database: str, has_write_lock: bool, is_upgra
     start_s = time.monotonic()
     try:
         lines: list[str] = []
-        if _is_busy_snapshot(error):  # a lock need not be held any more
+        if _is_busy_snapshot(error):  # the lock may already be released
             lines = [SNAPSHOT]
         elif database:
             lines = [UPGRADE] if is_upgrade and not has_write_lock else []
@@ -98,7 +101,7 @@ def _is_busy_snapshot(error: BaseException) -> bool:
 
 
 def _holder_notes(database: str) -> Iterator[str]:
-    """Yield the holders of locks. For the write lock, this includes since when."""
+    """Yield lines about the holders of locks, with the time since which the write lock is held."""
     with own_imports():
         from queryprof.program.lock_owners import HAS_OPEN, owners_of
         from queryprof.region.live import Watch, held_here
@@ -115,7 +118,7 @@ def _holder_notes(database: str) -> Iterator[str]:
 
 
 def _reader_notes(database: str) -> Iterator[str]:
-    """Yield readers in other processes. The kernel does not list this process's readers
+    """Yield lines about readers in other processes. The kernel does not list this process's readers
     separately.
     """
     with own_imports():

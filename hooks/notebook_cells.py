@@ -1,6 +1,6 @@
 """The cells of a notebook, or of IPython in a terminal: names and source.
 
-IPython compiles each cell under its own file name, and knows which cell that is.
+IPython compiles each cell under a separate file name, and can map the file name to the cell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_CELLS = 500
-"""The maximum number of cells with a name: the latest ones."""
+"""Maximum number of cells with a name. Only the latest cells have one."""
 
 
 def cell_names() -> Mapping[str, str]:
@@ -25,7 +25,7 @@ def cell_names() -> Mapping[str, str]:
 
 
 def cell_texts() -> Mapping[str, tuple[str, str]]:
-    """Return the text of each cell by its name: as Python code, and as typed.
+    """Return two texts of each cell by its name: the Python code, and the text as typed.
 
     IPython replaces magics by calls. Both texts have the same lines.
     """

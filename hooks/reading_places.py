@@ -1,4 +1,4 @@
-"""Find the template or serializer that reads an attribute which an object mapper then loads.
+"""Find the template or serializer that reads an attribute that an object mapper then loads.
 
 These places do not appear as lines of the program's Python code.
 """

@@ -12,7 +12,8 @@ class Replacements:
         self._undo: list[tuple[object, str, tuple[object, ...], object]] = []
 
     def measure(self, owner: object, name: str, wrapper: object) -> None:
-        """Route the calls of a function through a wrapper of the core around that function.
+        """Route the calls of a function through a wrapper, which the core has made around the
+        function.
 
         The function stays in place if the core can do that (queryprof/core/wrappers/in_place.h).
         Otherwise the wrapper becomes the owner's attribute.
@@ -30,7 +31,7 @@ class Replacements:
         setattr(owner, name, value)
 
     def undo(self) -> None:
-        """Restore everything, in reverse order, except what the program has replaced since."""
+        """Restore everything in reverse order, except attributes replaced by the program since."""
         while self._undo:
             owner, name, before, value = self._undo.pop()
             if owner is None:

@@ -15,7 +15,7 @@ LAST = -1_000_000
 
 
 class WorkerEnd:
-    """Keeps the function to run at the end of a worker, which the session sets."""
+    """Keeps the function to run at the end of a worker. The session sets this function."""
 
     def __init__(self) -> None:
         self.handler: Callable[[], None] = lambda: None

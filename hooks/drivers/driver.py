@@ -26,7 +26,7 @@ class QueryMethod:
     """A method that executes a statement in a way that differs from PEP 249.
 
     Args:
-        operation: its operation, as for other methods.
+        operation: the name of its operation, as for other methods.
         returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
         text_of: attribute of the receiver that contains the statement; by default, the statement is
             the first argument. For a pool wait, the name of the argument that lets a call wait, or
@@ -86,7 +86,7 @@ class Probes:
         probes.
 
         Args:
-            methods: the operation of each name, or its Query.
+            methods: the operation of each method, by name; or its QueryMethod.
             cursor_type: a C type with `rowcount` and `connection`; the owner is this type, or the
                 type of its connections.
             has_own_sqlite: whether the driver has its own SQLite, different from sqlite3's.

@@ -45,8 +45,8 @@ class Relation(ref[object]):
 class Relations:
     """Notifies the core when a relation ceases to exist.
 
-    The relation's address may be reused by another relation, whose rows are fetched without a
-    recorded execution.
+    Another relation may reuse the address, and its rows may be fetched without a recorded
+    execution.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Attach to drivers with their own SQLite: APSW, and drivers with sqlite3's types.
 
-Only extensions can call the functions of another SQLite. The core is therefore loaded as an
-extension, on a connection that we open. Connections opened earlier are measured, but their counters
-are unknown.
+Only an extension can call the functions of a driver's own SQLite. queryprof therefore opens a
+connection and loads the core as an extension. Connections opened earlier are measured, but their
+counters are unknown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OwnSqliteHook(DriverHook):
 
     Attributes:
         counters_off: why the counters are unknown; None if they are on.
-        sqlite_version: version of its SQLite; None if not attached.
+        sqlite_version: version of the driver's SQLite; None if not attached.
     """
 
     def __init__(self, module: str) -> None:

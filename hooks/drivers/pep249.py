@@ -1,6 +1,6 @@
 """The supported drivers, and drivers that a program names.
 
-SQLite drivers except libsql have their own hooks, for SQLite's counters (sqlite3_driver,
+SQLite drivers except libsql have separate hooks, which also read SQLite's counters (sqlite3_driver,
 own_sqlite).
 """
 

@@ -1,7 +1,7 @@
 """Attach to the standard library's sqlite3: every method that reaches the database.
 
-The types of the C module _sqlite3 are patched in place. This module knows nothing about the use of
-the measurements.
+The types of the C module _sqlite3 are patched in place. This module does not depend on the code
+that uses the measurements.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Sqlite3Driver:
     """The probes on sqlite3, and the counters of its connections.
 
     Args:
-        attached: called with the reason why its counters are unknown, or None if they are on.
+        attached: called with the reason why the counters are unknown, or None if they are on.
 
     Attributes:
-        sqlite_version: version of its SQLite; None if not attached.
+        sqlite_version: version of the module's SQLite; None if not attached.
     """
 
     module = SQLITE3

@@ -32,7 +32,8 @@ PLAIN = (type(package_of), type(len), type)
 
 
 def unmeasured_modules(measured: Collection[str]) -> list[str]:
-    """Return the sorted names of unmeasured modules, without modules inside another one.
+    """Return the sorted names of unmeasured modules, without modules inside another unmeasured
+    module.
 
     Args:
         measured: packages that are measured, or that use measured packages.

@@ -1,8 +1,8 @@
 """The heartbeat of an event loop: a timer that measures the loop's lag ten times a second.
 
 A stalled loop misses beats. Each missed beat is recorded, with the time from its due time until it
-could be recorded. So one long stall counts as much as it did for all waiting callbacks. If missed
-beats were skipped, the stall would be one late beat among many punctual ones.
+could be recorded. So a long stall counts for as many beats as it delayed. If missed beats were
+skipped, the stall would be one late beat among many punctual ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MISSED_BEATS = 36_000
 
 
 class Beats:
-    """The beats of one running loop. Records each beat, and keeps the last ones.
+    """The beats of one running loop. Records each beat, and keeps the lag of the last beats.
 
     Args:
         kind: the loop's library.
@@ -50,7 +50,7 @@ class Beats:
             beating.remove(self)
 
     def record(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
-        """Record all beats from `due_s` to now, and return the due time of the next one.
+        """Record all beats from `due_s` to now, and return the due time of the next beat.
 
         Beats that were due before `busy_since_s` found the loop idle, so they were not late.
         """
@@ -98,7 +98,7 @@ class Heartbeat(Beats):
         self.start_from(monotonic() + self.interval_s)
 
     def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
-        """Record the beats that were due since `due_s`, and schedule the next; see `record`."""
+        """Record the beats due since `due_s`, and schedule the next beat; see `record`."""
         super().start()
         self._schedule(self.record(due_s, monotonic(), busy_since_s))
 
@@ -117,7 +117,7 @@ class Heartbeat(Beats):
             return
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
-        if 0.0 <= lag_s < self.interval_s:  # usually one beat
+        if 0.0 <= lag_s < self.interval_s:  # the usual case: one beat is due
             step = _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
             # An idle loop is measured half as often, because waking it costs the most.

@@ -6,7 +6,7 @@ instrument with before_run and after_run would fail trio's own tests, which read
 
 There is no heartbeat, because it would be an extra task in the program's tree. Instead, the lag is
 computed from the times of the events. It is zero while trio waits. While trio runs tasks, the lag
-of a moment is the time until the next wait.
+at a moment is the time until the next wait.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ STEPS = {
     "twisted.internet.posixbase": ("_PollLikeMixin", "_doReadOrWrite"),
     "twisted.internet.selectreactor": ("SelectReactor", "_doReadOrWrite"),
 }
-"""By module: the class, and the method of which every call is a step."""
+"""By module: the class, and the method whose calls are steps."""
 
 
 def start_heartbeat(reactor: Any) -> Callable[[], None]:

@@ -1,6 +1,6 @@
 """Attach to uvloop, whose steps cannot be measured because it has its own handles.
 
-The heartbeat measures its lag, and the database calls since the last beat explain the lag.
+The heartbeat measures the loop's lag. The database calls since the last beat explain the lag.
 """
 
 from __future__ import annotations
