@@ -29,7 +29,7 @@ REQUEST_TIMEOUT_S = 5.0
 def answer(begin: Begin) -> None:
     """Connect to the command that signalled this process, and do what it requests.
 
-    Does nothing if there is no command any more. May raise any exception.
+    Does nothing if the command no longer exists. May raise any exception.
     """
     connection = _connect()
     if connection is None:
@@ -112,7 +112,7 @@ class Attachment:
         if self.runner and session.is_on:
             if _is_running(self.runner):
                 return "another command is attached to it"
-            # the command was killed, and so was its guardian
+            # the command and its guardian were killed
             self._end()
         self._watch_forks()
         runner = str(request.get("runner"))
@@ -133,7 +133,7 @@ class Attachment:
     def _watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
-            session.watch_forks()  # first, so that a child is complete when this ends its recording
+            session.watch_forks()  # first, so that a child is complete when its recording ends
             os.register_at_fork(after_in_child=self._after_fork_in_child)
             forks.watch()
 

@@ -21,7 +21,7 @@ from queryprof.recorder.standby import SIGNAL, STANDBY
 from queryprof.version import __version__
 
 ANSWER_TIMEOUT_S = 5.0
-"""How long a process may take to answer. Its main thread must run Python code for that."""
+"""How long a process may take to answer. To answer, its main thread must run Python code."""
 
 BEGIN_TIMEOUT_S = 60.0
 """How long a process may take to begin or end the recording, which normally takes milliseconds."""
@@ -35,9 +35,9 @@ blocking system call only after that call, and a repeated signal interrupts the 
 """
 
 FIRST_REPEATS = 1
-"""How many times to repeat the signal before the first answer: the program may have a handler of
-its own. The last request is repeated until there is an answer, because the process may lack a
-descriptor or a thread at one moment.
+"""How many times to repeat the signal before the first answer: the program may have its own
+handler. The last request, which ends the recording, is repeated until there is an answer, because
+the process may lack a descriptor or a thread for a moment.
 """
 
 NAME_WAIT_MS = 10
@@ -47,7 +47,7 @@ ENDS_MS = 200.0
 """How long a process that has closed its connection may take to end."""
 
 MAX_REASON_CHARACTERS = 300
-"""Maximum number of characters of a process's reason."""
+"""Length limit of the reason that a process gives for a refusal, in characters."""
 
 NAMESPACES = ("pid", "mnt", "net")
 """Namespaces that the command and the process must share: for process ids, the recording's
@@ -68,8 +68,9 @@ def attach():
     autoload.look_for_command()
 attach()
 """
-"""Code that the program runs through sys.remote_exec, in a namespace of its own. If its environment
-has no queryprof, it uses the command's, which is for the same Python version.
+"""Code that the program runs through sys.remote_exec, in a namespace of its own. If the program's
+environment has no queryprof, the code uses the command's queryprof, which is for the same Python
+version.
 """
 
 
@@ -105,7 +106,7 @@ class AttachedProcess:
 
         Args:
             timeout_s: None for END_TIMEOUT_S.
-            stop: a descriptor that becomes readable when this should not wait any longer.
+            stop: a descriptor that becomes readable when this method must stop waiting.
         """
         try:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
@@ -126,7 +127,7 @@ def attach(pid: int, runner: str, stop: int | None = None) -> AttachedProcess:
         stop: as for Attachment.end.
 
     Raises:
-        AttachError: this is impossible; nothing was begun in the process.
+        AttachError: the process cannot be recorded. Nothing was begun in the process.
     """
     process = open_process(pid)
     try:
@@ -295,7 +296,8 @@ def _listening_socket(
 ) -> Iterator[socket.socket]:
     """Yield the socket to which the process connects.
 
-    Raises AttachError if another command uses its name and does not release it in time.
+    Raises AttachError if another command uses the socket's name and does not release the name in
+    time.
     """
     waiting = _waiting_for(process, stop)
     deadline_s = time.monotonic() + timeout_s

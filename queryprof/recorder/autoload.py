@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
-"""Set by the first process for its children, so that only one process writes to the path. It has
-the process's id, and its start in ns since 1970.
+"""Set by the first process for its children, so that only one process writes to the path. The value
+consists of the first process's id and start (ns since 1970).
 """
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER"
@@ -122,11 +122,13 @@ class Beginning:
             name: os.environ[name] for name in os.environ if name.startswith((VARIABLE, "OTEL_"))
         }
         self._waits = self._has_begun = False
-        self._replaces = True  # whether to replace a trace at its path
+        self._replaces = True  # whether to replace an old trace at the path
         self._owner: object = None
 
     def at_first_use(self) -> None:
-        """Begin when a child imports a measured library. Others are not recorded."""
+        """Begin when a child imports a measured library. Children that import none are not
+        recorded.
+        """
         from queryprof.hooks.first_use import FirstUse
 
         self._waits = True
@@ -136,9 +138,10 @@ class Beginning:
         FirstUse(self).wait()
 
     def attach(self, runner: str, owner: object) -> bool:
-        """Begin recording for a command, which collects the trace, until the owner releases it.
+        """Begin recording for a command, until the owner releases the recording. The command
+        collects the trace.
 
-        Otherwise the program does not change. Returns False if it was recorded already.
+        Nothing else changes in the program. Returns False if the program was recorded already.
 
         Args:
             runner: as in QUERYPROF_RUNNER.
@@ -329,7 +332,7 @@ def _changed_ns(path: str) -> int:
 
 
 def running_program() -> str:
-    """Return the name for the running program's trace: its script or module, without a path."""
+    """Return the program's name for its trace: the running script or module, without a path."""
     return program_named_in(getattr(sys, "orig_argv", sys.argv))
 
 

@@ -16,8 +16,8 @@ THREAD_ENDS = 1000
 class Forks:
     """Prevents forks while a thread answers a command. The thread uses this as a context.
 
-    The hook is registered twice: at first, and after the session has registered its own hooks,
-    which take their lock inside this one.
+    The hook is registered twice: at first, and again after the session has registered its own
+    hooks. The session's hooks take their lock while this lock is held.
     """
 
     def __init__(self) -> None:

@@ -20,8 +20,8 @@ GUARD_TIMEOUT_S = 24 * 3600.0
 """How long a process may take to answer."""
 
 TURN_S, PAUSE_S = 2.0, 1.0
-"""How long the guardian tries without a pause, and how long it then leaves the socket's name to
-others.
+"""How long the guardian tries to end a recording, and how long it then pauses, so that other
+commands can use the socket's name.
 """
 
 
@@ -44,7 +44,7 @@ class Guardian:
         os.close(reads)
 
     def end(self, is_all_ended: bool) -> None:
-        """End the guardian: at once, or after it has ended the remaining recordings."""
+        """End the guardian at once, or let it end the remaining recordings first."""
         if is_all_ended:
             with suppress(BrokenPipeError):  # the guardian was killed
                 os.write(self._writes, b"e")

@@ -24,7 +24,9 @@ CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def name_of(pid: int) -> bytes:
-    """Return the name of the socket for a process. It is no file, and ends with its owner."""
+    """Return the name of the socket for a process. The name is not a file, and disappears with its
+    owner.
+    """
     return b"\0queryprof-attach-%d" % pid
 
 

@@ -37,7 +37,7 @@ IN_THE_MIDST = (
 )
 
 COLUMNS, TOP_SHOWN = 78, 10
-"""Columns of the text form, and number of statements in it."""
+"""Columns of the text form, and number of statements that it shows."""
 
 
 def profile_so_far() -> Profile:
@@ -69,11 +69,11 @@ class Recording:
         self._is_open = False  # whether the block is open
         self._is_recording = False  # may end before the block
         self._lost: SessionError | TraceError | None = None
-        self._part_before = (0, 0)  # the place of the part
+        self._part_before = (0, 0)  # the part that was current at the beginning
         self._refusal = ""  # why nothing is recorded
         # start and end of the block; calls before and after are not part of it
         self._since_unix_ns = self._until_unix_ns = 0
-        self._recorded: object = None  # the process's recording to which it belongs
+        self._recorded: object = None  # the process's recording that contains the block
         self._at_end: list[Callable[[], None]] = []
         self._profile: Profile | None = None
         self._report: Report | None = None
@@ -275,7 +275,7 @@ class Recording:
     def change_since(self, before: Recording) -> str:
         """Compare with an earlier recording, in one line.
 
-        The line has the time of the block, executions, rows, VM steps and database time.
+        The line shows changes of the block's time, executions, rows, VM steps and database time.
 
         Raises:
             SessionError: one of the blocks has not ended.

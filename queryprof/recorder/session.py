@@ -1,7 +1,7 @@
 """A session attaches the drivers, starts the core, and writes the trace at the end of the process.
 
-If there is no time for that, it leaves the recording for other processes. Only this module connects
-the stages attach, record and keep. The public functions and the environment's hook start here.
+If time is short, the session leaves the recording to other processes. Only this module connects the
+stages attach, record and keep. The public functions and the environment's hook start here.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Session:
     """The recording of this process, while there is one.
 
     Attributes:
-        counters_off: why sqlite3's counters are unknown; None if they are on, or it is not used.
-        files_off: why its file operations are unknown; otherwise the same.
+        counters_off: why sqlite3's counters are unknown; None if they are on, or sqlite3 is unused.
+        files_off: why sqlite3's file operations are unknown; None as for `counters_off`.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Session:
             self.parts.renew()
             self._begin_process()
             self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")
-        except BaseException as error:  # an interrupt must not leave half a start behind, either
+        except BaseException as error:  # an interrupt must not leave a half-finished start either
             self.libraries.detach()
             _core.explain_refusals(None)
             _core.watchdog_stop(STOP_TIMEOUT_S)
@@ -193,7 +193,7 @@ class Session:
                     self._share_target()
 
     def release(self, owner: object) -> None:
-        """Remove an owner. The recording of owners ends with the last one."""
+        """Remove an owner. A recording of owners ends when the last owner is removed."""
         if owner in self._owners:
             self._owners.remove(owner)
             if not self._owners and self._is_of_owners:
@@ -220,8 +220,8 @@ class Session:
     def stop(self) -> None:
         """Stop recording, restore every type and function, and write the trace.
 
-        If a signal handler or a finalizer calls this during a start or a reading, it happens
-        afterwards.
+        If a signal handler or a finalizer calls this during a start or a reading, the stop is
+        postponed until the end of the start or reading.
         """
         with held_signals(), self.exclusive:
             if self._is_stopping or not self.is_on:
@@ -279,14 +279,14 @@ class Session:
             return False, ""
 
     def _write_last_window(self, target: Target) -> tuple[bool, str]:
-        """Write the last window, which stays with the others for readers."""
+        """Write the last window, which stays with the other windows for readers."""
         path = _core.region_path()
         if target.even_if_empty or self.has_recorded():
             _core.write_last_part()
         return True, path
 
     def _keep(self, target: Target) -> tuple[bool, str]:
-        """Write the trace, or leave it to the runner, if that collects it and can find it.
+        """Write the trace, or leave it to the runner, if the runner collects it and can find it.
 
         Returns:
             Whether the whole trace is written, and the path of the region that it includes.
@@ -338,7 +338,7 @@ class Session:
                 _core.flush()
 
     def end_part(self) -> bool:
-        """Move what was recorded so far to a file. Returns False if it cannot be written."""
+        """Move the recording so far to a file. Returns False if the file cannot be written."""
         with self.exclusive:
             self.settle()
             return self.is_on and _core.end_part()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIGNAL: int = getattr(_signal, "SIGURG", 0)
 """The signal that makes a program look for a command. Programs without a handler ignore it
-(signal(7)), so it is harmless if the program executes another one at that moment.
+(signal(7)), so the signal is harmless if the process has replaced its program by exec.
 """
 
 NO_DESCRIPTOR = (23, 24)
