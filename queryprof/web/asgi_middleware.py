@@ -29,8 +29,8 @@ class AsgiMiddleware:
 
     Args:
         app: the ASGI application.
-        server_timing: add a Server-Timing header to responses, which browsers show. It has the
-            database time and the number of queries until the headers are sent.
+        server_timing: add a Server-Timing header to responses, which browsers show. The header
+            contains the database time and the number of queries before the headers are sent.
     """
 
     def __init__(self, app: Any, *, server_timing: bool = False) -> None:

@@ -42,15 +42,15 @@ def Badge(  # noqa: N802 it is used as a class
 ) -> Any:
     """Wrap a WSGI or an ASGI application: pages get a small badge.
 
-    The badge shows each request's queries, database time, queries in loops and worst line. It opens
-    the request's card.
+    The badge shows each request's queries, database time, queries in loops and worst line. A click
+    opens the request's card.
 
     Args:
         app: the application. It is returned unchanged while the badge is off.
         on: None to check for QUERYPROF_BADGE=1.
         clients: addresses that get the badge, because statements and source are for developers.
-        hosts: names of the server, in addition to localhost, *.localhost and addresses. A foreign
-            page may have given its own name to a loopback address.
+        hosts: names of the server, in addition to localhost, *.localhost and addresses. Other names
+            are refused, because a foreign page may have given its own name to a loopback address.
 
     Raises:
         TypeError: `app` is not an application, or clients or hosts are not lists.
@@ -182,7 +182,7 @@ class _WsgiResponse:
         self._requests.end(self._running, error)
 
     def added(self) -> bytes:
-        """Return what is still to be added, once."""
+        """Return the element that must be added to the page. Further calls return nothing."""
         found, self._added = self._added, b""
         return found
 

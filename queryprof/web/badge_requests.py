@@ -1,7 +1,7 @@
-"""The requests that the badge lists, with the calls of each while it ran.
+"""The requests that the badge lists, each with the calls made while it ran.
 
-The recording comes from the tests' meter (`testing.meter`): its changes between the start and the
-end of a request, limited to the request's own span.
+The recording comes from the tests' meter (`testing.meter`): the recording's changes between the
+start and the end of a request, limited to the request's own span.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NO_LINES = (
 LATE = "an earlier request's work ran at the same time: this request's lines are unknown"
 LONG = "too many other requests ended while it ran"
 MAX_ENDED_DURING = 500
-"""Maximum number of requests that may end while one runs. The changes since it began are kept until
-its end.
+"""Maximum number of requests that may end while one runs. The changes since the request began are
+kept until its end.
 """
 
 NO_ROOM = "too many different statements: some are unknown"
@@ -71,7 +71,7 @@ class Request:
         number: counts from 1.
         status: HTTP status; None if unknown.
         end_unix_ns: 0 while it runs.
-        ended: its position in the order of ends, from 1; 0 while it runs.
+        ended: position in the order in which requests ended, from 1; 0 while it runs.
         is_alone: whether no other request ran at the same time.
         unknown: which of its queries are unknown, as a sentence; "" if none.
     """
@@ -157,7 +157,9 @@ class Requests:
         return running
 
     def _name(self) -> str:
-        """Return a span name that no running request has, the longest unused one."""
+        """Return a span name that no running request has: the name that has been unused for the
+        longest time.
+        """
         if not self._free:
             self._free.append(f"request {MIN_NAMES + len(self._running) + 1}")
         return self._free.popleft()
@@ -223,7 +225,7 @@ class Requests:
             request.queries, request.database_ns = figures
             request.unknown = NO_LINES
             return
-        # In others' recordings, the program's own spans are used.
+        # If something else records the process, the program's own spans are used.
         request.aggregates = tuple(
             one for one in everything if (one.span == own if running.is_own else one.span)
         )

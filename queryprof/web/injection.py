@@ -56,7 +56,7 @@ def wants_page(method: str, headers: Mapping[str, str]) -> bool:
 def is_page(status: int, headers: Headers) -> bool:
     """Return whether a response is a page that can get an element and whose policy allows scripts.
 
-    Invalid headers are left to the server.
+    Returns False for invalid headers, which are left to the server.
     """
     if not 200 <= status < 600 or status in (204, 205, 206, 304) or not _are_texts(headers):
         return False
@@ -76,7 +76,7 @@ def is_page(status: int, headers: Headers) -> bool:
 def _has_ascii(parameters: str) -> bool:
     """Return whether a charset encodes ASCII as ASCII, like all except UTF-16 and UTF-32.
 
-    True without a charset.
+    Returns True without a charset.
     """
     charset = CHARSET.search(parameters)
     try:
@@ -137,7 +137,7 @@ def _script_sources(policy: str) -> str:
 
 
 def changed_headers(headers: Headers, added: int) -> Headers:
-    """Return the headers of a response with `added` more bytes, which must not be cached."""
+    """Return the headers of a response that has `added` more bytes and must not be cached."""
     kept = [(name, value) for name, value in headers if name.lower() not in OUTDATED_HEADERS]
     return [
         (name, str(int(value) + added))

@@ -21,8 +21,8 @@ MAX_LAYERS = 32
 """Maximum number of middlewares that are unwrapped to find the framework."""
 
 MAX_UNROUTED = 200
-"""Maximum number of folded paths with their own name. Further paths are "(other paths)", because
-clients can invent any number of paths.
+"""Maximum number of folded paths that have their own span name. Further paths are "(other paths)",
+because clients can invent any number of paths.
 """
 
 _ID = re.compile(
