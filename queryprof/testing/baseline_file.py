@@ -43,7 +43,8 @@ def read_baseline(path: str) -> Baseline:
     """Read a baseline.
 
     Raises:
-        BaselineError: the file is missing, damaged, has merge conflict markers, or is newer.
+        BaselineError: the file is missing, damaged, has merge conflict markers, or has another
+            format version.
     """
     try:
         _refuse_odd_file(path)

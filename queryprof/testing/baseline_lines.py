@@ -5,7 +5,7 @@
     "tests": {
      "test_book.py::test_list": "3f2a91 5x 5r 60s",
 
-A test's line has each statement's key and figures: 5 executions, 5 rows, 60 VM steps.
+A test's line has each statement's key and figures, here 5 executions, 5 rows and 60 VM steps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def lines_of(tests: Tests) -> tuple[dict[str, list[Any]], dict[str, str]]:
 
 
 def tests_of(statements: Mapping[str, list[Any]], lines: Mapping[str, str]) -> Tests:
-    """Parse such lines.
+    """Parse the statements and lines of a baseline.
 
     Raises:
         KeyError, TypeError, ValueError: the lines are invalid.

@@ -1,4 +1,6 @@
-"""The calls of a block, in parts between two readings. They are described only when needed."""
+"""The calls of a block, in parts. A part contains the calls between two readings. The calls are
+described only when needed.
+"""
 
 from __future__ import annotations
 

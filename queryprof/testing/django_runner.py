@@ -3,7 +3,7 @@
 Set TEST_RUNNER, or run manage.py test --testrunner queryprof.testing.django_runner.QueryprofRunner.
 
 The baseline has the format of the pytest plugin: one file serves both. Parallel tests are measured
-in their own processes and judged in the first one.
+in their own processes and judged in the first process.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Measuring:
 
 class _RemoteResult(RemoteTestResult):
     """The result in a process of parallel tests. Sends the figures of passed tests to the first
-    one.
+    process.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -188,7 +188,7 @@ class _Suite:
         self.baseline.save(passed, self.collected, self.selection)
 
     def is_wrong(self) -> str:
-        """Return a message if a check has not checked anything, or ""."""
+        """Return a message if the run has checked nothing, or ""."""
         if self.checks and not self.collected:
             return NOTHING_RAN
         if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):

@@ -34,8 +34,8 @@ def findings_in_calls(
 
     Args:
         categories: a subset of TEST_CATEGORIES.
-        test_file: file of the test. Queries and loops in test files, conftest.py and their helpers
-            are not judged.
+        test_file: file of the test. Queries and loops in test files, in conftest.py and in their
+            helper modules are not judged.
         accepted: identities of accepted findings.
     """
     ignore = calls.rules.ignore

@@ -231,7 +231,8 @@ def _has_forbidden_step(kind: str, tables: frozenset[str], statement: str, one: 
 
 
 def _names_before(statement: str) -> dict[str, set[str]]:
-    """Return the words before each name. One of them is the table if the name is an alias.
+    """Return the words before each name. If the name is an alias, one of the words before it is the
+    table.
 
     (FROM orders AS o)
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 ALL_PLANS = 1.0
-"""The share of time for reading plans: no limit, so that every run has the same plans."""
+"""The share of time for reading plans. There is no limit, so that every run has the same plans."""
 
 
 ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
@@ -110,7 +110,7 @@ class Meter:
                 self._take_changes()
 
     def renew(self) -> None:
-        """Begin another recording if this one has little room left for new statements."""
+        """Begin another recording if the current one has little room left for new statements."""
         with self._lock:
             if self._changes and self._has_started and self._statements > MAX_STATEMENTS:
                 self._end()
@@ -128,7 +128,9 @@ class Meter:
                 self._record(None)
 
     def close(self, block: Block) -> None:
-        """Close a block. Ends the recording if it began with a block and this is the last one."""
+        """Close a block. Ends the recording if it began with a block and this is the last open
+        block.
+        """
         with self._lock:
             if block in self._blocks:
                 self._blocks.remove(block)
@@ -182,7 +184,7 @@ class Meter:
 
 
 meter = Meter()
-"""The meter of this process. Changes can be read in one place only."""
+"""The meter of this process. There is only one, because only one reader can read the changes."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=meter.begin_in_child)

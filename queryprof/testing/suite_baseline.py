@@ -140,8 +140,8 @@ class SuiteBaseline:
             collected: all tests that were found, whether they ran or not.
 
         Raises:
-            BaselineError: the file cannot be written, or it is unreadable and saving some of the
-                tests would lose the others.
+            BaselineError: the file cannot be written; or the old file is unreadable, and saving
+                only some tests would lose the others.
         """
         try:
             old = read_baseline(self.path).tests

@@ -66,7 +66,7 @@ def sign_lines(calls: Calls) -> Iterator[str]:
 
 
 def why_lines(calls: Calls, save: str) -> Iterator[str]:
-    """Yield why tests failed against the baseline, with each cause once.
+    """Yield why tests failed against the baseline, listing each cause once.
 
     Args:
         save: the command that saves the baseline.
