@@ -31,7 +31,7 @@ SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 def is_shuffled(config: pytest.Config) -> bool:
     """Return whether the order of tests in a process may change from run to run.
 
-    This is so if tests are shuffled, or distributed among workers.
+    The order may change if tests are shuffled, or distributed among workers.
     """
     return any(config.pluginmanager.hasplugin(name) for name in SHUFFLERS) or hasattr(
         config, "workerinput"

@@ -109,7 +109,7 @@ class TestRecorder:
         if self._saves or self._checks:
             self._gate()  # raises an error now if the baseline cannot be read
         self._block: Block | None = None  # of the running phase
-        self._report: TestRecord | None = None  # the block of the phase that has ended
+        self._report: TestRecord | None = None  # the record of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(TEST_CATEGORIES)
         if self._finds:
             self._gate()  # raises an error now if the accepted findings cannot be read
@@ -146,7 +146,7 @@ class TestRecorder:
         return self._block
 
     def _begin_phase(self, is_call: bool = False) -> None:
-        """Begin a phase. Queries since the last phase count for the new one."""
+        """Begin a phase. Queries since the last phase count for the new phase."""
         phase = self._recorded_block()
         if not is_call:
             meter.renew()

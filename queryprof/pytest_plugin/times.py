@@ -17,8 +17,8 @@ MAX_RUNS = 20
 """Number of kept runs per test."""
 
 MIN_RUNS = 8
-"""Minimum number of known runs. Among nine equal runs, the last one is the longest in one of nine
-cases, so a slower time must also be much longer.
+"""Minimum number of known runs. Among nine equal runs, the last run is the longest in one of nine
+cases. So a test counts as slower only if its time is also much longer than the longest known time.
 """
 
 FACTOR = 1.5
