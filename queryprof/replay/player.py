@@ -90,8 +90,8 @@ class Played:
     """The result of a replay.
 
     Attributes:
-        statements: executions without those that only begin or end a transaction.
-        database_s: time in the driver, summed over all threads.
+        statements: executions, except statements that only begin or end a transaction.
+        database_s: time in the driver, added up over all threads.
         began_unix_s, ended_unix_s: start of the first execution, end of the last.
         left_out: number of skipped executions, by reason.
         digests: hash of the rows, in order, for each text that reads.
@@ -121,7 +121,7 @@ class Played:
 
 
 class Player:
-    """Plays executions in one thread, each recorded connection with one of its own."""
+    """Plays executions in one thread. Each recorded connection gets a connection of this player."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -199,12 +199,12 @@ class Player:
         if self._library:
             kept = self._library.set_authorizer(connection, self._authorizer)
             self._authorizers.append(kept)
-        else:  # recordings then have no counters
+        else:  # the recording then has no counters
             connection.set_authorizer(self._authorizer)
 
     def interrupt(self) -> None:
-        """Interrupt an execution that takes much longer than recorded, and end the process if it
-        goes on.
+        """Interrupt an execution that takes much longer than recorded, and end the process if the
+        execution goes on.
         """
         if not (runs := self._runs):
             return
@@ -324,7 +324,7 @@ def _play_in_turn(executions: Sequence[Execution], player: Player) -> None:
 def _play_together(
     order: Order, executions: Sequence[Execution], players: Sequence[Player]
 ) -> None:
-    """Deal transactions to threads as they become free."""
+    """Give each thread that becomes free the next transaction."""
     units = units_of(executions)
     turn, lock = count(), threading.Lock()
     end_s = time.perf_counter() + order.seconds

@@ -51,7 +51,7 @@ def replay_combinations(
         report_progress: called before each replay with its number and the number of replays.
 
     Raises:
-        ProofError: there are too many factors, two with the same name, or a replay fails.
+        ProofError: there are too many factors, two factors have the same name, or a replay fails.
     """
     names = [factor.name for factor in factors]
     if not 1 <= len(names) <= MAX_FACTORS or len(set(names)) < len(names):

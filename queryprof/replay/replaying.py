@@ -38,7 +38,7 @@ BASE_TIME_S, TIME_SHARE = 3600.0, 100.0
 """Limit of a player's processor time: a fixed part, plus a multiple of the recording's time."""
 
 MAX_TIME_S = 7 * 24 * 3600.0
-"""A player ends after this time, regardless of the recording's claimed time."""
+"""Maximum of this limit, whatever time the recording claims."""
 
 BASE_FILE_BYTES, FILE_SHARE = 1 << 30, 4
 """Size limit of a file: a fixed part, plus a multiple of the database and the workload together."""
@@ -54,7 +54,7 @@ class Setting:
     Attributes:
         pragmas: name and value.
         indexes: SQL that is executed on the copy first.
-        library: a shared library of SQLite to load instead of the Python's.
+        library: a shared library of SQLite to load instead of Python's own.
     """
 
     pragmas: tuple[tuple[str, str], ...] = ()
@@ -148,7 +148,8 @@ def play_on_copy(
         seconds: play repeatedly for this time; 0: once.
 
     Raises:
-        ProofError: the copy cannot be made, the player fails, or the database is another one.
+        ProofError: the copy cannot be made, the player fails, or the workload belongs to another
+            database.
     """
     with _folder() as folder:
         copy = os.path.join(folder, "copy.db")

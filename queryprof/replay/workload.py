@@ -83,12 +83,12 @@ class Execution:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Identity of its connection in the whole workload."""
+        """Identity of the execution's connection in the whole workload."""
         return self.process, self.connection
 
     @property
     def is_known(self) -> bool:
-        """Whether all its values were recorded."""
+        """Whether all values of the execution were recorded."""
         rows = self.parameters if isinstance(self.parameters, list) else [self.parameters]
         return all(
             row is not Unknown
@@ -129,7 +129,9 @@ def remove_workloads(trace: str) -> None:
 
 
 def _is_workload(path: str) -> bool:
-    """Return whether a file is a workload of any version. It is empty if its process was killed."""
+    """Return whether a file is a workload of any version. A file is empty if its process was
+    killed.
+    """
     try:
         start = content_of(path, len(MAGIC))
     except OSError:
@@ -264,8 +266,8 @@ class _Reader:
         """Return the parameters of an execution.
 
         Args:
-            is_one: whether these belong to an executemany, so that they cannot contain a further
-                list.
+            is_one: whether these parameters belong to an executemany, so that they cannot contain a
+                further list.
         """
         kind = self._byte()
         if kind in "0?":
