@@ -135,7 +135,7 @@ def analyse(
     """
     _check_factors(factors)
     replications = _check_results(factors, results, multiplicative)
-    # Sums of differences to one response: equal responses then give exactly 0.
+    # Use differences to one response, so that equal responses give exactly 0.
     model = {trial: log(y) if multiplicative else float(y) for trial, y in results.items()}
     origin = next(iter(model.values()))
     cells = {
@@ -184,7 +184,8 @@ def _level_combinations(factors: int) -> tuple[Levels, ...]:
 def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
     """Return the effect of each choice of factors, which are given by number.
 
-    It is the mean of the responses, each multiplied by the product of the chosen factors' signs.
+    An effect is the mean of the responses, each multiplied by the product of the chosen factors'
+    signs.
     """
     return {
         chosen: fmean(prod(levels[i] for i in chosen) * mean for levels, mean in means.items())

@@ -35,7 +35,7 @@ NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A pragma with its two levels. The first is -1, the second +1."""
+    """A pragma with its two levels. The first level is -1, the second level is +1."""
 
     name: str
     levels: tuple[str, str]
@@ -47,7 +47,7 @@ class Combination:
 
     Attributes:
         database_s: database time of each replication.
-        risks: what it may lose.
+        risks: what may be lost with this setting.
     """
 
     pragmas: tuple[tuple[str, str], ...]

@@ -1,8 +1,8 @@
 """The rank-sum test: whether the values of one sample are larger than another sample's.
 
-It makes no assumption about their distributions, except that they are equal otherwise (H. B. Mann
-and D. R. Whitney, "On a test of whether one of two random variables is stochastically larger than
-the other", Annals of Mathematical Statistics 18, 1947).
+The test makes no assumption about the distributions of the samples, except that they are equal
+otherwise (H. B. Mann and D. R. Whitney, "On a test of whether one of two random variables is
+stochastically larger than the other", Annals of Mathematical Statistics 18, 1947).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from math import comb, sqrt
 from statistics import NormalDist
 
 MAX_EXACT_PAIRS = 400
-"""Maximum number of value pairs for exact counting. Above it, a normal distribution is used, whose
-tails are heavier.
+"""Maximum number of value pairs for exact counting. For more pairs, a normal distribution is used,
+whose tails are heavier.
 """
 
 

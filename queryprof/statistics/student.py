@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean, stdev
 
 CONFIDENCE = 0.95
 MAX_OF_ONE = 13.0
-"""Above the quantile for one degree of freedom (12.7062), which is the largest."""
+"""A value above the quantile for one degree of freedom (12.7062), which is the largest quantile."""
 
 MANY_DEGREES = 10_000
 """At this many degrees or more, two terms of a series are exact to 1e-9. The beta function loses

@@ -23,7 +23,9 @@ Observations = Mapping[int, Sequence[float]]
 """Operations completed in each interval, by the number of workers."""
 
 EDGE = 2.0
-"""Maximum distance from the median, in deviations. Intervals beyond it are moved to it."""
+"""Maximum distance from the median, in deviations. More distant intervals count as if they were at
+this distance.
+"""
 
 NORMAL_MEDIAN_DEVIATION = NormalDist().inv_cdf(0.75)
 """Median distance of a normal variable with deviation 1 from its mean: 0.6745."""

@@ -41,18 +41,19 @@ class Search(Protocol):
 class SteadySearch:
     """Measures a few numbers of workers, then numbers around the best, until the best is certain.
 
-    1. Measure up to eight numbers from `lowest` to `highest`, with growing distances, on the way up
-    and
-       again on the way down. The highest comes at the end. A slow drift of the system thus hardly
-       changes their order.
-    2. If two intervals differ by more than the normal variation, one was a dip. Measure more, until
-       most are at the upper end, or five have shown that the upper one was the exception.
-    3. Measure the numbers half-way from the best to its measured neighbours, until none is left. 4.
-    Repeat the best and the number that may be better alternately, until the 95% interval of their
-       difference excludes 0, or both have been measured often enough to be called equal. After
-       S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits (2012).
+    1. Measure up to eight numbers from `lowest` to `highest`, with growing distances, on the way
+       up and again on the way down. The highest comes at the end. So a slow drift of the system
+       hardly changes the order of the numbers.
+    2. If two intervals differ by more than the normal variation, one interval was a dip. Measure
+       more, until most intervals are at the upper end, or until five have shown that the upper
+       interval was the exception.
+    3. Measure the numbers half-way from the best to its measured neighbours, until none is left.
+    4. Repeat the best number and the number that may be better alternately, until the 95% interval
+       of their difference excludes 0, or both have been measured often enough to be called equal.
+       After S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits
+       (2012).
 
-    It ends after `MAX_INTERVALS` at the latest. Among equals, the fewest workers are best.
+    The search ends after `MAX_INTERVALS` at the latest. Among equals, the fewest workers are best.
     """
 
     MAX_INTERVALS = 40
