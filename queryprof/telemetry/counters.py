@@ -1,7 +1,8 @@
 """Sums over running processes, as counters that never decrease and series that never end.
 
 A statement gets its own series when it makes up 1% of the time so far. Its earlier work stays in
-OTHER. Otherwise, the new counter would start with a jump, and OTHER would decrease.
+OTHER. If the earlier work moved to the new series, the new counter would start with a jump, and
+OTHER would decrease.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Lags:
     Attributes:
         counts: number of delays up to each of LAG_BOUNDS_S and above the previous bound; the last
             is for longer delays.
-        sum_ns: their sum, with each delay as the middle of its bucket.
+        sum_ns: sum of the delays, each counted as the middle of its bucket.
     """
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_S) + 1))
@@ -83,7 +84,7 @@ class MetricSeries:
         self._shown: set[str] = set()
 
     def add(self, processes: Iterable[ProcessActivity]) -> None:
-        """Add what processes did since the last reading."""
+        """Add the activity of processes since the last reading."""
         added: dict[Key, CallSums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:

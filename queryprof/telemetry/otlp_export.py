@@ -51,8 +51,8 @@ class OtlpExport:
             delivered: messages of the profile that were accepted before.
 
         Raises:
-            OtlpError: the endpoint is unavailable. `delivered` has the messages that it has
-                accepted.
+            OtlpError: the endpoint is unavailable. `delivered` lists the messages that the endpoint
+                has accepted.
             TraceError: the profile has invalid figures.
         """
         try:
@@ -93,7 +93,9 @@ class OtlpExport:
     def _add_earlier(
         self, points: Sequence[Point], resources: Mapping[int, Resource]
     ) -> dict[bytes, Point]:
-        """Return values added to the earlier ones, by metric, process and attributes."""
+        """Return the sums of these values and the earlier values, by metric, process and
+        attributes.
+        """
         found: dict[bytes, Point] = {}
         for point in points:
             key = _key(resources[point.process], point)

@@ -224,7 +224,7 @@ def _describe(to: ExponentialHistogramDataPoint | NumberDataPoint, point: Point)
 
 
 def resources_of(profile: Profile) -> dict[int, Resource]:
-    """Return the resource of each process by number, and of all processes together."""
+    """Return the resource of each process by number, and the resource of all processes together."""
     numbers = {ALL_PROCESSES, *(one.thread.process_id for one in profile.aggregates)}
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}

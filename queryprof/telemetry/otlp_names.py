@@ -86,7 +86,7 @@ def summary(statement: str) -> str:
 
 
 def resource_of(processes: Sequence[Process]) -> Resource:
-    """Return the resource of a process, or the common part for several."""
+    """Return the resource of a process, or the common part of several processes' resources."""
     names = [
         {
             "service.name": process.service or program_named_in(process.argv),

@@ -266,7 +266,7 @@ class Sender:
                     kind = answer.headers.get("Content-Type", "")
                     found = answer.read(MAX_ANSWER_BYTES)
                     is_cut = answer.length and len(found) < MAX_ANSWER_BYTES
-                    if is_cut or answer.headers.defects:  # the status says that it was accepted
+                    if is_cut or answer.headers.defects:  # the status means: accepted
                         self._note(f"{url}: has taken it, but its answer breaks off")
                         return True
                     self._read(path, url, kind, found)
