@@ -40,8 +40,8 @@ class PlanNode:
     Attributes:
         depth: distance from the top.
         loops: expected number of runs.
-        times: number of processes that share its rows.
-        is_limited: whether it may stop early because of a LIMIT above it.
+        times: number of processes that share the node's rows.
+        is_limited: whether the node may stop early because of a LIMIT above it.
     """
 
     fields: Mapping[str, Any]
@@ -90,7 +90,7 @@ def _walk(node: PlanNode, once: float) -> Iterator[PlanNode]:
     """Yield a node and its descendants.
 
     Args:
-        once: how often it runs if its rows are kept between runs.
+        once: how often the node runs if its rows are kept between runs.
     """
     yield node
     is_limited = node.kind == "Limit" or (node.is_limited and node.kind not in READS_ALL)
@@ -168,7 +168,7 @@ def equal_columns(
 ) -> tuple[str, ...]:
     """Return the columns and expressions, as SQL, that a node's filter compares with a value.
 
-    Only comparisons for equality count, and only if they narrow the rows down together.
+    Only comparisons for equality count, and only if they are combined with AND.
     """
     alias = str(node.fields.get("Alias") or "")
     quoted = alias.replace('"', '""')

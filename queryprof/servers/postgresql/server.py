@@ -186,7 +186,8 @@ def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
 
 
 class _Server:
-    """A transaction whose settings end with it, because a pooler gives the session to others.
+    """A transaction. Its settings end with the transaction, because a pooler may give the session
+    to others.
 
     Args:
         connection: psycopg's connection, which the caller rolls back and closes.
@@ -213,7 +214,7 @@ class _Server:
             f"LOCAL enable_seqscan = {'off' if avoids_seq_scans else 'on'}",
         ):
             connection.execute(f"SET {setting}")
-        if self.version >= QUERY_ID:  # users who may not set it have "auto"
+        if self.version >= QUERY_ID:  # users who may not set this option have "auto"
             self._try("SET LOCAL compute_query_id = on")
 
     def explained(self, statement: str) -> Mapping[str, Any] | str:
@@ -313,7 +314,7 @@ class _Server:
 
         Args:
             rows: receives the rows of the answer.
-            is_alone: let the server accept only one statement.
+            is_alone: make the server accept only a single statement.
         """
         import psycopg
 

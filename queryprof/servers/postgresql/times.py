@@ -4,8 +4,8 @@
 
 A statement has several rows. Its identifier depends on the types of its parameters, which a driver
 chooses by their values (psycopg sends small integers as int2), and on their positions in the text.
-A row therefore belongs to a statement if it has the identifier of its plan, or its text without
-values.
+A row therefore belongs to a statement if the row has the identifier of the statement's plan, or the
+statement's text without values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUE = "?"
 def times_of(
     plans: Mapping[str, ServerPlan], rows: Iterable[tuple[int | None, str | None, int, float]]
 ) -> dict[str, ServerTime]:
-    """Return the server's times by statement, as far as there are rows.
+    """Return the server's times by statement. Statements without rows are missing.
 
     Args:
         rows: rows of pg_stat_statements: identifier, text, calls, total time in ns.
