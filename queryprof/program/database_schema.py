@@ -23,7 +23,9 @@ HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
 KEYS = 'SELECT name, coll, "desc" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
 ORDINARY = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-"""Not pragma_table_list: it would prepare each view, which no progress handler can interrupt."""
+"""Does not use pragma_table_list, which would prepare each view; no progress handler can interrupt
+that.
+"""
 
 FUNCTIONS = frozenset({"count", "like"})
 """Functions that the queries in this module call."""

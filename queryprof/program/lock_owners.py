@@ -1,7 +1,7 @@
 """Find the processes with locks on a database's files, from the kernel's list (proc_locks(5)).
 
-The database's files are not opened: closing one would release all locks that this process has on
-it. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
+The database's files are not opened: closing a file would release all locks that this process has on
+the file. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
 https://www.sqlite.org/walformat.html).
 """
 
@@ -37,8 +37,8 @@ class LockOwner:
     """A process with a lock.
 
     Attributes:
-        pid: 0 if the kernel does not report it: a process of another container, or a lock of an
-            open file description.
+        pid: 0 if the kernel does not report the process id: a process of another container, or a
+            lock of an open file description.
         command: empty if unreadable.
     """
 
@@ -102,7 +102,9 @@ def _in_log(lock: _Lock) -> str:
 
 
 def _locks_of(path: str, locks: list[_Lock]) -> list[_Lock]:
-    """Return a file's locks. A layered file system reports other devices than the kernel's list."""
+    """Return a file's locks. On a layered file system, stat reports another device than the
+    kernel's list.
+    """
     status = os.stat(path)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     of_inode = [lock for lock in locks if lock.inode == status.st_ino]

@@ -44,7 +44,7 @@ def source_of(file: str) -> tuple[bytes, int] | None:
     if not file.endswith(SUFFIXES):
         return None
     try:
-        # Without waiting: a pipe or device could block or never end.
+        # Open without waiting, because a pipe or device could block or never end.
         handle = os.open(file, UNDISTURBED)
         with open(handle, "rb") as content:
             facts = os.fstat(handle)

@@ -26,7 +26,9 @@ EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", 
 """Methods of drivers (PEP 249, aiosqlite)."""
 
 WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
-"""Methods that wait for work or time. A `get()` without an argument is a queue's."""
+"""Methods that wait for work or time. A `get()` without an argument also waits, because it belongs
+to a queue.
+"""
 
 
 TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
@@ -53,10 +55,10 @@ def makes_tasks(text: str, line: int) -> bool:
 @cache
 def follows_rows(text: str, line: int) -> bool:
     """Return whether a call in a loop takes a value that comes from its own result, so that each
-    query needs the row of the one before.
+    query needs the row of the previous query.
 
-    Assignments are followed from the query to the end of the loop, and from its start to the query.
-    A call that takes the item of a `for` loop is one for each item.
+    Follows assignments from the query to the end of the loop, and from the loop's start to the
+    query. A call that takes the item of a `for` loop does not count, because it runs once per item.
     """
     around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)]
     loop = max(around, key=lambda one: one.lineno, default=None)
@@ -75,7 +77,7 @@ def follows_rows(text: str, line: int) -> bool:
 
 
 class _Change(NamedTuple):
-    """Variables that get a new value, and the expression that it comes from."""
+    """Variables that get a new value, and the expression that computes the value."""
 
     names: set[str]
     value: ast.expr
@@ -177,7 +179,7 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
 
 @cache
 def tree_of(text: str) -> ast.Module | None:
-    """Return the syntax tree of a program's source; None if it is no Python."""
+    """Return the syntax tree of a program's source; None if the source is not valid Python."""
     try:
         with warnings.catch_warnings():
             # warnings about the program's source, such as invalid escapes
@@ -240,8 +242,8 @@ def _is_of_items(
 def _may_execute(node: ast.AST) -> bool:
     """Return whether an expression may execute a query.
 
-    It does so if it calls something, or reads an attribute of an attribute, which an object mapper
-    may load.
+    An expression may execute a query if it calls something, or reads an attribute of an attribute,
+    which an object mapper may load.
     """
     return isinstance(node, ast.Call | ast.Await) or (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
@@ -272,7 +274,7 @@ def _mentions(text: str) -> Mapping[int, Counter[str]]:
 def _always_leaves(body: list[ast.stmt]) -> bool:
     """Return whether statements always leave their loop, except by an exception or `continue`.
 
-    Such a loop retries something that is to be done once.
+    Such a loop retries work that must be done once.
     """
     return any(_leaves_by(statement) for statement in body)
 

@@ -1,4 +1,4 @@
-"""What lines of a program's source do with the rows that they read."""
+"""Find out what lines of a program's source do with the rows that they read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDS = frozenset({"append", "extend", "add"})
 """Methods of a collection of related objects."""
 
 COUNT, SUM, EXISTS, FIRST = "count", "sum", "exists", "first"
-"""What a line reduces its rows to."""
+"""The kinds of results to which a line reduces its rows."""
 
 REDUCERS = {
     "len": COUNT,
@@ -47,7 +47,8 @@ def adds_to(text: str, line: int) -> frozenset[str]:
 
 @cache
 def reduces(text: str, line: int, attribute: str = "") -> str:
-    """Return what a line reduces the rows of its query to, if it needs nothing else of them.
+    """Return the kind of result to which a line reduces the rows of its query, if it needs nothing
+    else from the rows.
 
     Args:
         attribute: the attribute that loads the rows; "" if a method of the line does.
@@ -118,7 +119,7 @@ def _root_of(value: ast.expr) -> str:
 
 
 def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the rows that a function of REDUCERS takes, and what it reduces them to."""
+    """Yield the rows that a function of REDUCERS takes, and the kind of result."""
     first = {
         id(one.value)
         for one in nodes
@@ -152,7 +153,9 @@ def _may_compute(argument: ast.keyword) -> bool:
 
 
 def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
-    """Return what a function later reduces rows to that its line assigns to a name."""
+    """Return the kind of result to which a function later reduces the rows that the line assigns to
+    a name.
+    """
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
     if not isinstance(name, ast.Name) or not _keeps_rows(assigned[-1].value):

@@ -26,7 +26,8 @@ MAX_LINE_CHARACTERS = 200
 class Sources:
     """Source files with their hashes (see `Profile.sources`), and a notebook's cells by name.
 
-    Cells are known only in the process that runs them: each as Python code, and as typed.
+    Cells are known only in the process that runs them. A cell has two texts: Python code, and the
+    text as typed.
     """
 
     hashes: Mapping[str, Collection[str]]
@@ -44,7 +45,7 @@ class Sources:
         return makes_tasks(text, frame.line) if text else None
 
     def follows_rows(self, frame: Frame) -> bool:
-        """Return whether a query in a loop needs the row of the one before; False without the
+        """Return whether a query in a loop needs the row of the previous query; False without the
         source.
         """
         text = self._text(frame.file)
@@ -61,8 +62,8 @@ class Sources:
         return adds_to(text, frame.line) if text else frozenset()
 
     def reduces(self, frame: Frame, attribute: str = "") -> str:
-        """Return what a frame's line reduces its rows to (see source_uses); "" without the
-        source.
+        """Return the kind of result to which a frame's line reduces its rows (see source_uses); ""
+        without the source.
         """
         text = self._text(frame.file)
         return reduces(text, frame.line, attribute) if text else ""
