@@ -33,7 +33,9 @@ ADDS_UP = frozenset(
         "JSON_GROUP_OBJECT",
     }
 )
-"""Aggregate functions. Only SQLite knows the program's own ones (Served.is_aggregate)."""
+"""Aggregate functions. Only SQLite knows the program's own aggregate functions
+(Served.is_aggregate).
+"""
 
 COMPARES = frozenset(
     {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"}
@@ -85,8 +87,8 @@ AROUND_OPERANDS = frozenset(
     }
 )
 MAX_DEPTH = 40
-"""Maximum number of parentheses around a comparison. Deeper ones are skipped, because each may be
-part of the operands of all outer ones.
+"""Maximum number of parentheses around a comparison. Deeper comparisons are skipped, because each
+of them may be part of the operands of all outer comparisons.
 """
 
 NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
@@ -116,8 +118,8 @@ class Clauses:
     Attributes:
         chooses, groups, orders, limits, skips: whether a query whose rows become the statement's
             has WHERE, GROUP BY, ORDER BY, LIMIT, or an offset.
-        adds_up: whether it calls a function of ADDS_UP, which reads all rows.
-        changed: the table that it writes to, in lower case; "" for none.
+        adds_up: whether the statement calls a function of ADDS_UP, which reads all rows.
+        changed: the table to which the statement writes, in lower case; "" for none.
     """
 
     chooses: bool
@@ -134,7 +136,7 @@ class ComparedOperands:
     """Two compared operands; for SET, the column and the assigned value.
 
     Attributes:
-        clause: the keyword before it: WHERE, ON, SET, ...
+        clause: the keyword of the clause: WHERE, ON, SET, ...
         tokens: the tokens of the whole statement.
         left_range, right_range: ranges of the operands in `tokens`.
     """
@@ -188,7 +190,7 @@ def clauses_of(statement: str) -> Clauses:
 
 
 def verb_of(statement: str) -> str:
-    """Return a statement's verb in capitals; for WITH, the verb behind it; "" without one."""
+    """Return a statement's verb in capitals; for WITH, the verb after it; "" without a verb."""
     first = first_token(statement)
     if first is None or first.keyword != "WITH":
         return first.keyword if first else ""
@@ -196,7 +198,7 @@ def verb_of(statement: str) -> str:
 
 
 def is_single(statement: str) -> bool:
-    """Return whether a text is a single statement, without another one after a semicolon."""
+    """Return whether a text is a single statement, without another statement after a semicolon."""
     tokens = tokens_of(statement)
     return not any(token.text == ";" and token.depth == 0 for token in tokens[:-1])
 
@@ -363,7 +365,7 @@ def text_of(statement: str, operand: Sequence[Token]) -> str:
 
 
 def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
-    """Return the matching place of each parenthesis; the last token's if there is no partner."""
+    """Return the place of each parenthesis's partner; the last token's place without a partner."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):

@@ -20,7 +20,7 @@ class Trigger:
     Attributes:
         event: INSERT, UPDATE or DELETE.
         table: in lower case.
-        columns: columns whose UPDATE fires it, in lower case; empty for all.
+        columns: columns whose UPDATE fires the trigger, in lower case; empty for all.
     """
 
     name: str
