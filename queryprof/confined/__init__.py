@@ -1,3 +1,3 @@
-"""Execute SQL from strangers: what it may do, and processes with limits that end with their
-parent.
+"""Execute SQL from strangers: restrict its actions, and run it in processes that have limits and
+end with their parent.
 """

@@ -96,7 +96,9 @@ FACTS = frozenset(
         "user_version",
     }
 )
-"""PRAGMAs that read. With a value, those in SETTINGS or CHANGED_BY_VALUE change something."""
+"""PRAGMAs that read. With a value, the PRAGMAs that are also in SETTINGS or CHANGED_BY_VALUE change
+something.
+"""
 
 CHANGED_BY_VALUE = frozenset({"schema_version", "max_page_count", "encoding"})
 

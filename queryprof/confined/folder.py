@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MAX_TRIES, BETWEEN_TRIES_S = 1200, 0.05
-"""Number and interval of attempts to remove the folder. A process that writes to it may end some
-time after its owner, and may even have to start first.
+"""Number and interval of attempts to remove the folder. A process that writes to the folder may end
+some time after the folder's owner, or may not even have started yet.
 """
 
 

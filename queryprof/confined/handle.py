@@ -44,8 +44,8 @@ class Library:
         raise OSError("this Python keeps its connections in another way")
 
     def handle(self, connection: Any) -> int:
-        """Return the sqlite3*, which is the first field of the object. The connection keeps it
-        alive.
+        """Return the sqlite3*, which is the first field of the object. The connection keeps the
+        sqlite3 alive.
 
         Raises:
             OSError: the memory does not begin with a VFS, as a sqlite3 would.
@@ -60,7 +60,8 @@ class Library:
     def set_authorizer(
         self, connection: Any, authorizer: Callable[[int, str | None, str | None], int]
     ) -> object:
-        """Set an authorizer without the knowledge of the connection's Python object.
+        """Set an authorizer directly in SQLite, so that the connection's Python object has no
+        callback.
 
         Recordings read no plans and counters on connections with a callback from the program.
 

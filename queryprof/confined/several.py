@@ -25,9 +25,9 @@ def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
 
 
 def _first_statement(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
-    """Return the text of the first statement, and whether it is more than a comment.
+    """Return the text of the first statement, and whether the text is more than a comment.
 
-    Does not execute it.
+    Does not execute the statement.
     """
     found = ("", False)
 
@@ -41,7 +41,7 @@ def _first_statement(connection: Any, sql: str, values: Any) -> tuple[str, bool]
     try:
         cursor.execute(sql, values)
     except Exception as error:
-        if type(error).__name__ != "ExecTraceAbort":  # the tracer has stopped it
+        if type(error).__name__ != "ExecTraceAbort":  # the tracer has stopped the execution
             raise
     finally:
         cursor.close()
