@@ -41,8 +41,8 @@ class _Running:
 
     Attributes:
         cell: the event's description of its cell.
-        key: identifies the cell, or a line in it, in its next run.
-        earlier: the recordings to compare with, by description.
+        key: identifies the cell, or a line in the cell, so that the next run finds it.
+        earlier: the recording to compare with; None without one.
     """
 
     recording: Recording
@@ -140,7 +140,7 @@ class Extension:
     def _end_at_errors(self, running: _Running) -> None:
         """End a recording when the cell raises, because showing a traceback takes long."""
         shell, show = self.shell, self.shell.showtraceback
-        before = shell.__dict__.get("showtraceback")  # it may belong to another extension
+        before = shell.__dict__.get("showtraceback")  # may belong to another extension
 
         def showtraceback(*args: Any, **kwargs: Any) -> Any:
             if self._cells and self._cells[-1] is running.cell:
