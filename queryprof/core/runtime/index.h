@@ -1,9 +1,8 @@
 /* A hash index that finds rows: open addressing, linear probing (Knuth, TAOCP 6.4).
  *
- * The caller compares the rows:
- *
- * uint32_t at = qp_index_begin(&index, hash); while (index.slots[at] && !is_it(index.slots[at] -
- * 1)) at = qp_index_next(&index, at); if (!index.slots[at]) index.slots[at] = number + 1;
+ * The caller compares the rows. Start at the slot qp_index_begin(index, hash). Go on with
+ * qp_index_next while the slot contains another row. If the slot is free, the row is not in the
+ * index: store 1 + the row's number there to add the row.
  *
  * The index must never be full, so it has twice as many slots as there are rows.
  */
