@@ -1,8 +1,8 @@
 """Descriptions of drivers, and the hook that attaches to them.
 
 A description lists where a DB-API module keeps its connections and cursors, and what their methods
-do. Methods of C types are exchanged in place; Python functions are replaced as attributes. Only PEP
-249 is required (https://peps.python.org/pep-0249/).
+do. Methods of C types and, if possible, Python functions are measured in place. A wrapper replaces
+other functions. Only PEP 249 is required (https://peps.python.org/pep-0249/).
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
 
 
 def why_unreadable(path: str, error: str) -> str:
-    """Return what is wrong with a database, and what to do, for an error of SQLite's."""
+    """Return a message about a SQLite error: what is wrong with the database, and what to do."""
     if "not a database" in error:
         return f"{path}: not a SQLite database, or it is encrypted"
     if "locked" in error or "busy" in error:

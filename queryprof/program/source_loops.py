@@ -113,7 +113,10 @@ def _each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
 
 
 def _assigned_names(target: ast.AST) -> set[str]:
-    """Return the variables that get a new value, without those of `items[key] = ...`."""
+    """Return the variables that get a new value.
+
+    Ignores assignments to items, such as `items[key] = ...`.
+    """
     names = (one for one in ast.walk(target) if isinstance(one, ast.Name))
     return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 

@@ -231,7 +231,9 @@ class TestRecorder:
         self._collected |= self._selected
 
     def _command_line_selection(self, session: pytest.Session) -> CollectedPart:
-        """Return what the command line selects. An interrupted run has not collected the rest."""
+        """Return the part of the suite that the command line selects. An interrupted run has not
+        collected all tests.
+        """
         chosen = any(self._config.getoption(name, None) for name in SELECTING_OPTIONS)
         given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
         if chosen or any("::" in str(argument) for argument in given):

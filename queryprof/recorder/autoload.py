@@ -278,7 +278,7 @@ def _working_directory() -> str:
 
 
 def _pass_roots_on() -> None:
-    """Pass the program's code directories to children, because spawned ones have no script."""
+    """Pass the program's code directories to children, because spawned children have no script."""
     from queryprof.core.user_code import ROOTS_VARIABLE, script_directory
 
     known = [root for root in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if root]

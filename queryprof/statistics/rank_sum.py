@@ -26,7 +26,7 @@ def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
     Args:
         rank_sum: ranks count from 1; equal values have the mean of their ranks.
     """
-    # number of pairs in which the value is larger than the other's
+    # number of pairs in which the first sample's value is larger
     pairs = rank_sum - size * (size + 1) / 2
     if size * others <= MAX_EXACT_PAIRS:
         counts = _count_orders(size, others)

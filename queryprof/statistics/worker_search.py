@@ -111,8 +111,8 @@ class SteadySearch:
         return next(iter(others or wanted), None)
 
     def _doubtful_numbers(self) -> list[int]:
-        """Return the worker counts to measure again: those with one interval, or with a low median
-        of scattered intervals.
+        """Return the worker counts to measure again: counts with one interval, and counts whose
+        scattered intervals have a low median.
         """
         varies = estimate_variation(self._observations)
         return [

@@ -35,7 +35,8 @@ class OtlpExport:
 
     Args:
         has_text: send the texts of statements.
-        is_cumulative: send values summed over all profiles so far, not over the current one.
+        is_cumulative: send values added up over all profiles so far, not only the values of the
+            current profile.
     """
 
     def __init__(self, sender: Sender, has_text: bool, is_cumulative: bool) -> None:

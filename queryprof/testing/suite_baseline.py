@@ -98,8 +98,8 @@ class SuiteBaseline:
         return sum(test in self._known.tests for test in tests) if self._known else 0
 
     def other_versions(self) -> str:
-        """Return a sentence about the different versions with which the baseline was made; "" if
-        they are the same.
+        """Return a sentence if the baseline was made with other versions of Python or SQLite, or
+        "".
         """
         if self._known is None:
             return ""

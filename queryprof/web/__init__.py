@@ -1,1 +1,3 @@
-"""The badge in web pages: what each request executed, for development."""
+"""The badge in web pages, which shows each request's queries during development; and the
+middleware.
+"""

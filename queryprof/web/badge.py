@@ -148,7 +148,7 @@ class _WsgiBadge(_Badge):
 
 
 class _WsgiResponse:
-    """One response: its end, and what is added to it."""
+    """One response. Adds the badge's element to the response, and ends the request."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The badge's script element in a page: which responses get it, and what it contains."""
+"""The badge's script element in a page: the responses that get the element, and its content."""
 
 from __future__ import annotations
 

@@ -200,8 +200,8 @@ static PyObject *function_of(PyObject *found)
     return is_method ? PyObject_GetAttrString(found, "__func__") : Py_NewRef(found);
 }
 
-/* Returns the wrapper as the same kind of method as the original (a new reference); NULL with an
- * exception. */
+/* Returns the wrapper as a class method or static method if the original is one (a new reference);
+ * NULL with an exception. */
 static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
 {
     if (Py_IS_TYPE(found, &PyClassMethod_Type)) {

@@ -18,8 +18,8 @@ enum {
 uint8_t qp_execution_notes;
 
 /* The SQL and parameters of the latest executions, in case they turn out to be slow while their
- * rows are fetched. The texts are owned and are exact strs, so releasing them runs no other code.
- */
+ * rows are fetched. The texts are owned, and are exact strs, so that releasing a text runs no other
+ * code. */
 static struct {
     uint64_t serial;
     PyObject *sql, *shown;

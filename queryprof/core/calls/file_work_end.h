@@ -1,4 +1,5 @@
-/* The end of a call that worked on files. */
+/* The end of a call that worked on files. qp_file_work_end adds the call's work to the sums, and
+ * clears the work. */
 #pragma once
 
 #include "calls/call.h"

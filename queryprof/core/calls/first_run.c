@@ -164,8 +164,8 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
-/* Identifies a statement that has started. If the driver owns the statement, it belongs to the
- * call. */
+/* Identifies a statement that has started. If the driver owns the statement, the statement belongs
+ * to the call. */
 static void identify_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);

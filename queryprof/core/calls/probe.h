@@ -1,4 +1,4 @@
-/* The probe: what happens before and after a call of the driver.
+/* The probe: the work before and after a call of the driver.
  *
  * qp_call_begin and qp_call_end run before and after the driver's function, however the function
  * was attached. qp_fetch_begin and qp_fetch_end replace them for fetches that need no table lookup.

@@ -24,7 +24,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     if (token) {
         qp_exception exception = qp_exception_take();
         if (PyContextVar_Reset(qp_label_variable, token) < 0) {
-            qp_exception_clear(); /* another context runs: it has a separate label */
+            qp_exception_clear(); /* another context runs, which has a separate label */
         }
         qp_exception_put_back(&exception);
     }

@@ -288,8 +288,8 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
 }
 
 /* Returns a slot for a new statement: a free slot, the slot of an ended statement, or a slot in a
- * new block. If all blocks are in use, it replaces a statement, after reading its counters unless
- * the statement is still running. */
+ * new block. If all blocks are in use, replaces a statement, whose counters are read first unless
+ * it is still running. */
 static qp_counted_statement *slot_for(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;

@@ -32,7 +32,7 @@ void qp_lock_waited(const void *f, qp_active *call)
     }
 }
 
-/* Returns a slot for another wait of a call. If all slots are in use, it replaces the shortest
+/* Returns a slot for another wait of a call. If all slots are in use, replaces the shortest
  * wait. */
 static qp_call_wait *next_wait(qp_file_work *work)
 {

@@ -1,4 +1,4 @@
-/* Query plans: each statement is explained once for each schema that it runs on.
+/* Query plans: each statement is explained once for each schema on which it runs.
  *
  * A probe looks up a statement before the call (qp_plan_known: nearly always one comparison). If
  * the statement is new on its connection, the probe requests its plan: SQLite explains it as it

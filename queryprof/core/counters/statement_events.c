@@ -210,8 +210,9 @@ static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* The program closes a connection. SQLite keeps it alive and would continue to trace it until all
- * its statements are finalized. So the counters are read now, and the trace is removed. */
+/* The program closes a connection. SQLite keeps the connection alive and would continue to trace it
+ * until all its statements are finalized. So the counters are read now, and the trace is
+ * removed. */
 static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {

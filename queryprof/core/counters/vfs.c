@@ -113,8 +113,8 @@ EACH_VFS(DEFINE_FUNCTIONS)
 static const vfs ours[] = {EACH_VFS(FUNCTIONS)};
 _Static_assert(sizeof ours / sizeof *ours == VFSS, "a VFS has no functions");
 
-/* Returns whether two functions are in the same library. The name does not help: the program may
- * give its own VFS any name. */
+/* Returns whether two functions are in the same library. The name of a VFS does not show its owner,
+ * because the program may give its own VFS any name. */
 static bool same_library(const void *one, const void *other)
 {
     Dl_info of_one, of_other;

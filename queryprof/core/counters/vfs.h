@@ -1,4 +1,4 @@
-/* SQLite's own VFS, watched: our functions run before its own when it opens files
+/* Watches SQLite's own VFS: our functions run before SQLite's when SQLite opens files
  * (https://www.sqlite.org/vfs.html).
  *
  * The functions of SQLite's VFSs that open and delete files are exchanged in place, so that a

@@ -1,4 +1,4 @@
-/* Files that SQLite has opened, watched: their tables of functions are replaced by copies that run
+/* Watches files that SQLite has opened: their tables of functions are replaced by copies that run
  * our functions before SQLite's (https://www.sqlite.org/c3ref/io_methods.html).
  *
  * Only tables of SQLite's own VFS are replaced. A journal in memory keeps its table, because SQLite

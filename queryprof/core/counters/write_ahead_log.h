@@ -1,4 +1,4 @@
-/* How much of a database's write-ahead log is in use
+/* Finds out how much of a database's write-ahead log is in use
  * (https://www.sqlite.org/fileformat2.html#walformat). */
 #pragma once
 

@@ -42,7 +42,8 @@ typedef enum {
     QP_STAGE_SETTLED    /* the execution is in the aggregates */
 } qp_stage;
 
-/* Calls that fetched rows and are not in the aggregates yet. All have the same operation. */
+/* Calls that fetched rows and are not in the aggregates yet. All these calls have the same
+ * operation. */
 typedef struct {
     qp_operation operation;
     uint32_t stage;       /* a qp_stage; only QP_STAGE_SETTLING has a meaning here: in other stages,
@@ -76,7 +77,7 @@ typedef struct qp_execution {
     int64_t ticks; /* duration of the call that began the execution */
     int64_t nested_ticks;
     int64_t rows;          /* rows that the execution changed */
-    int64_t notable_ticks; /* when the execution takes this much longer, it becomes an exemplar or
+    int64_t notable_ticks; /* if the execution takes this many ticks more, it becomes an exemplar or
                             * a stack sample */
     qp_pending_rows pending;
     /* Set by the first flush. */

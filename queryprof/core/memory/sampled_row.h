@@ -1,5 +1,5 @@
-/* The rows of samples of a statement at a call path: its parameters, and the line that executes it.
- * */
+/* The rows of samples of a statement at a call path: the statement's parameters, and the line that
+ * executes the statement. */
 #pragma once
 
 #include "memory/tables.h"

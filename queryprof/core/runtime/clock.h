@@ -27,8 +27,8 @@ typedef struct {
 
 extern qp_clock_state qp_clock;
 
-/* Stores an instant from which qp_clock_start can calibrate, so that it need not wait for a
- * millisecond. */
+/* Stores an instant from which qp_clock_start can calibrate, so that qp_clock_start need not wait
+ * for a millisecond. */
 void qp_clock_prepare(void);
 
 /* Chooses the source and calibrates it; takes up to one millisecond. */

@@ -88,7 +88,7 @@ void qp_exception_clear(void)
 }
 
 /* Calls a function for os.register_at_fork(). Python prints the exceptions of such functions and
- * continues; those of the program's handlers must reach the program. */
+ * continues. But exceptions of the program's signal handlers must reach the program. */
 static PyObject *call_hook(PyObject *function, PyObject *Py_UNUSED(none))
 {
     sigset_t all, before;

@@ -41,8 +41,8 @@ void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_tic
     int64_t ticks = qp_clock_elapsed(part.from_ticks, now_ticks);
     int64_t rest = ticks - (qp_own_ticks - part.own_ticks);
     samples->ticks[samples->count++ % QP_OWN_LAST] = rest > 0 ? rest : 0;
-    /* The first samples are added one by one. Later ones are added once per ring, because sorting
-     * takes long. */
+    /* The first samples are added one by one. Later samples are added once per ring, because
+     * sorting takes long. */
     bool is_first = samples->count <= QP_OWN_LAST;
     if (is_first || samples->count % QP_OWN_LAST == 0) {
         qp_own_ticks += median(samples) * QP_OWN_SAMPLING * (is_first ? 1 : QP_OWN_LAST);

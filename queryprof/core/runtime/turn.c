@@ -16,8 +16,8 @@ static qp_turn_work *turn_work;
 static bool has_use_for_more;
 static int64_t interval_ns; /* until the next turn */
 
-/* Each interval is twice as long as the previous one, up to a second. So if a process is killed,
- * the data that is copied only at turns covers at least half of its run. */
+/* Each interval is twice as long as the previous interval, up to a second. So if a process is
+ * killed, the data that is copied only at turns covers at least half of its run. */
 static void schedule_next(void)
 {
     qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(interval_ns);

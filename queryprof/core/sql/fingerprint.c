@@ -134,7 +134,8 @@ static bool takes_name(const scanner *s)
     return takes;
 }
 
-/* Hides the value of a PRAGMA, up to the end of the statement: it may be the key of a database. */
+/* Hides the value of a PRAGMA, up to the end of the statement, because the value may be the key of
+ * a database. */
 static void put_pragma_value(scanner *s)
 {
     bool in_parentheses = *s->at == '(';

@@ -42,8 +42,8 @@ typedef enum {
     QP_SYSTEMS
 } qp_system;
 
-/* Returns whether the database system reads words in double quotes only as names, never as strings.
- * */
+/* Returns whether a database system reads words in double quotes only as names, never as
+ * strings. */
 static inline bool qp_quotes_names(qp_system system)
 {
     return system == QP_SYSTEM_POSTGRESQL || system == QP_SYSTEM_DUCKDB;

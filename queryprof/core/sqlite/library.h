@@ -87,6 +87,6 @@ static inline void *qp_connection_db(PyObject *connection)
 const char *qp_sqlite_connection(PyObject *connection, void **db);
 
 /* Returns whether the program has set a callback on a sqlite3.Connection (trace, progress or
- * authorizer; which one is unknown). A connection refers to its module only from these callbacks.
- * */
+ * authorizer; which one is unknown). A connection refers to its module only through these
+ * callbacks. */
 bool qp_connection_has_callback(PyObject *connection);

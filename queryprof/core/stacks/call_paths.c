@@ -117,8 +117,8 @@ static void search_submitter(search *s, uint32_t submitter)
     }
 }
 
-/* Returns the call path that a search found. Without a frame of the program, it consists of the
- * library's frames. */
+/* Returns the call path that a search found. Without a frame of the program, the path consists of
+ * the library's frames. */
 static uint32_t path_of(const search *s, uint32_t submitter)
 {
     uint32_t lines[QP_PATH_FRAMES_MAX];

@@ -24,7 +24,7 @@ qp_frame *qp_frame_running(PyThreadState *tstate);
  * dereferenced. */
 const void *qp_frame_identity(PyThreadState *tstate);
 
-/* Returns the same identity if it can be read cheaply, otherwise NULL. */
+/* Like qp_frame_identity if the identity can be read cheaply; otherwise returns NULL. */
 const void *qp_frame_cheap_identity(PyThreadState *tstate);
 
 /* Returns whether the thread now runs the frame with this identity. False while the frame waits in

@@ -29,6 +29,6 @@ uint32_t *qp_stack_of_submitter(uint32_t path);
 /* Returns the stack of these lines, innermost first. */
 uint32_t qp_stack_of(const uint32_t *lines, uint32_t count);
 
-/* Return a stack's innermost line, and the stack around that line. */
+/* Return a stack's innermost line, and the stack around that line (0 if none). */
 uint32_t qp_stack_line(uint32_t stack);
 uint32_t qp_stack_outer(uint32_t stack);

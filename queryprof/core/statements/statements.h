@@ -34,8 +34,8 @@ void qp_statements_stop(void);
 uint32_t qp_statement_of_object(PyObject *sql);
 
 /* Returns the statement of an object that a driver in Python accepts as a query: a str, UTF-8
- * bytes, or an object that converts to text (psycopg's Composable has `as_string`). Never raises.
- * */
+ * bytes, or an object that converts to text (psycopg's Composable has `as_string`). Never
+ * raises. */
 uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect dialect,
                                qp_system system);
 

@@ -91,5 +91,5 @@ void qp_aggregates_clear(void);
  * valid. */
 extern uint32_t qp_aggregates_generation;
 
-/* Returns whether it is time to write the entries out and drop them. */
+/* Returns whether the table is so full that the entries must be written out and dropped. */
 bool qp_aggregates_nearly_full(void);

@@ -42,7 +42,7 @@ static void thread_ended(void *record)
     if (qp_recording) {
         qp_thread_usage_end();
     }
-    qp_here.thread = NULL; /* if code still runs in the thread, it gets a new record */
+    qp_here.thread = NULL; /* if code still runs in the thread, the thread gets a new record */
     thread->ended = true;
 }
 

@@ -189,7 +189,8 @@ def _compared_column(
 ) -> str:
     """Return the column or expression of a table on one side of a comparison with a value.
 
-    Returns "" if the side is neither, or the other side is not a value.
+    Returns "" if the side is neither a column nor an expression, or if the other side is not a
+    value.
     """
     is_value = "$" in other and not any(alias in other for alias in aliases)
     is_value = is_value and not other.startswith("ALL (")
