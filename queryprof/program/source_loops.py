@@ -26,8 +26,8 @@ EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", 
 """Methods of drivers (PEP 249, aiosqlite)."""
 
 WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
-"""Methods that wait for work or time. A `get()` without an argument also waits, because it belongs
-to a queue.
+"""Methods that wait for work or time. A `get()` without a key also waits, because it belongs to a
+queue.
 """
 
 
