@@ -35,7 +35,7 @@ static void release(attachment *a)
     Py_XDECREF(a->in_place);
     Py_XDECREF(a->replaced);
     Py_XDECREF(a->measured);
-    qp_release(a);
+    qp_free(a);
 }
 
 static void release_capsule(PyObject *capsule)

@@ -116,7 +116,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (system < 0 || system >= QP_SYSTEMS) {
         return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
-    bool is_wait = operation == QP_POOL_WAIT; /* if true, `attribute` is a tuple: only_if */
+    bool is_wait = operation == QP_POOL_WAIT; /* if true, `attribute` is the tuple only_if */
     bool is_wrong = attribute && !(is_wait ? PyTuple_Check(attribute) : PyUnicode_Check(attribute));
     if (is_wrong || (cursor_type != Py_None && (attribute || !PyType_Check(cursor_type)))) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
@@ -208,7 +208,7 @@ static PyObject *fingerprint(PyObject *Py_UNUSED(module), PyObject *sql)
     } else if (bytes) {
         PyErr_NoMemory();
     }
-    qp_release(out);
+    qp_free(out);
     Py_XDECREF(bytes);
     return text;
 }

@@ -65,7 +65,7 @@ static void forget(qp_watcher *watcher)
     Py_XDECREF(self->argument);
     Py_XDECREF(self->receiver);
     Py_DECREF(self->probe);
-    qp_release(self);
+    qp_free(self);
 }
 
 PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,

@@ -25,7 +25,7 @@ static struct {
 
 static qp_execution *calls(void)
 {
-    return qp_rows(QP_CALL_ROWS);
+    return qp_first_row(QP_CALL_ROWS);
 }
 
 bool qp_executions_start(void)
@@ -214,7 +214,7 @@ static QP_INLINE qp_aggregate *aggregate_of_begin(qp_execution *e)
         e->generation = qp_aggregates_generation;
         e->began_row = qp_aggregate_number(qp_aggregate_of(&e->meter.key));
     }
-    return (qp_aggregate *)qp_rows(QP_AGGREGATE_ROWS) + e->began_row;
+    return (qp_aggregate *)qp_first_row(QP_AGGREGATE_ROWS) + e->began_row;
 }
 
 static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)

@@ -185,8 +185,8 @@ static void store_answers(qp_call *call)
         qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
                        call->active.sql);
     }
-    qp_release(call->plan.explanation.tree);
-    qp_release(call->plan.explanation.columns);
+    qp_free(call->plan.explanation.tree);
+    qp_free(call->plan.explanation.columns);
 }
 
 /* Returns the ticks that queryprof took inside the call. */

@@ -203,7 +203,7 @@ static void write_connection(uint64_t identity, uint64_t serial)
         written.connections[place].identity = identity;
         written.connections[place].serial = serial;
     }
-    qp_release(path);
+    qp_free(path);
 }
 
 /* Returns the identity of a call's connection, and sets the state of its transaction after the
@@ -242,7 +242,7 @@ static void write_path(uint32_t path)
     qp_workload_put_byte('P');
     qp_workload_put_number(path);
     qp_workload_put_number(frames);
-    const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
+    const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
     for (uint32_t at = path; at; at = qp_stack_outer(at)) {
         const qp_line_row *line = &lines[qp_stack_line(at)];
         const char *bytes = qp_text_bytes(line->file, &length);

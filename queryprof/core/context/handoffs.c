@@ -33,7 +33,7 @@ void qp_handoffs_clear(void)
 
 static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
 {
-    qp_handoff_row *rows = qp_rows(QP_HANDOFF_ROWS);
+    qp_handoff_row *rows = qp_first_row(QP_HANDOFF_ROWS);
     uint32_t count = qp_row_count(QP_HANDOFF_ROWS);
     qp_text name = qp_text_of(kinds.names[kind], strlen(kinds.names[kind]));
     for (uint32_t i = 0; i < count; i++) {
@@ -257,7 +257,7 @@ static void take_result(qp_watcher *self, PyObject *result)
 static void forget_waiter(qp_watcher *self)
 {
     Py_DECREF((PyObject *)((waiter *)self)->handoff);
-    qp_release(self);
+    qp_free(self);
 }
 
 /* Returns a proxy of the coroutine that notes when the function's result arrives; takes over the

@@ -32,9 +32,9 @@ bool qp_slow_spans_start(void)
 void qp_slow_spans_stop(void)
 {
     for (uint32_t i = 0; i < table.count; i++) {
-        qp_release(table.buffers[i]);
+        qp_free(table.buffers[i]);
     }
-    qp_release(table.least_ns);
+    qp_free(table.least_ns);
     memset(&table, 0, sizeof table);
 }
 
@@ -106,7 +106,7 @@ static inline uint8_t run_for(qp_span_runs **runs, const qp_key *key)
     return (uint8_t)known->count;
 }
 
-uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key)
+uint8_t qp_span_runs_count_execution(qp_span_runs **runs, const qp_key *key)
 {
     uint8_t run = run_for(runs, key);
     if (run) {
@@ -128,7 +128,7 @@ uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement
         return run;
     }
     known->executions--;
-    return qp_span_runs_count(&runs, &key);
+    return qp_span_runs_count_execution(&runs, &key);
 }
 
 void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
@@ -165,7 +165,7 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
  * same name. NULL if there is no room. */
 static qp_slow_span_row *row_for(const qp_ended_span *ended)
 {
-    qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;
+    qp_slow_span_row *rows = qp_first_row(QP_SLOW_SPAN_ROWS), *shortest = NULL;
     uint32_t of_name = 0;
     for (uint32_t i = 0; i < qp_row_count(QP_SLOW_SPAN_ROWS); i++) {
         if (rows[i].ended.span == ended->span) {
@@ -187,7 +187,7 @@ static qp_slow_span_row *row_for(const qp_ended_span *ended)
 /* Returns the duration that a span with this name must exceed to be kept. */
 static int64_t least_of(uint32_t span)
 {
-    const qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS);
+    const qp_slow_span_row *rows = qp_first_row(QP_SLOW_SPAN_ROWS);
     uint32_t count = qp_row_count(QP_SLOW_SPAN_ROWS), of_name = 0;
     int64_t least_ns = INT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
@@ -201,9 +201,9 @@ static int64_t least_of(uint32_t span)
 
 static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp_span_runs *runs)
 {
-    uint32_t number = (uint32_t)(place - (qp_slow_span_row *)qp_rows(QP_SLOW_SPAN_ROWS));
+    uint32_t number = (uint32_t)(place - (qp_slow_span_row *)qp_first_row(QP_SLOW_SPAN_ROWS));
     place->first_run = number * QP_SPAN_RUNS;
-    qp_span_run_row *to = (qp_span_run_row *)qp_rows(QP_SPAN_RUN_ROWS) + place->first_run;
+    qp_span_run_row *to = (qp_span_run_row *)qp_first_row(QP_SPAN_RUN_ROWS) + place->first_run;
     place->runs = runs ? runs->count : 0;
     for (uint32_t i = 0; i < place->runs; i++) {
         bool is_known = runs->run[i].end_ticks; /* false if no execution of the run has ended */

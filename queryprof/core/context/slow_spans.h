@@ -23,7 +23,7 @@ void qp_slow_spans_after_fork(void);
 /* Adds an execution to a span's last run, or begins another run. Returns the run's number, or 0 if
  * there is no room. If `*runs` is NULL, sets it to a buffer, which the span must give back with
  * qp_span_runs_give_back. */
-uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
+uint8_t qp_span_runs_count_execution(qp_span_runs **runs, const qp_key *key);
 
 /* Moves the last execution that was counted in a run to another statement, and returns the number
  * of its run. */

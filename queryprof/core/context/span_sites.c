@@ -32,7 +32,7 @@ void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uin
 /* Adds a repeat: a statement that a span executed again and again from one call path. */
 static void add_repeat(uint16_t name, const qp_span_site *s)
 {
-    qp_repeat_row *rows = qp_rows(QP_REPEAT_ROWS);
+    qp_repeat_row *rows = qp_first_row(QP_REPEAT_ROWS);
     uint32_t at = 0;
     while (
         at < qp_row_count(QP_REPEAT_ROWS) &&

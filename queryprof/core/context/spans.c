@@ -69,7 +69,7 @@ bool qp_spans_start(void)
 
 void qp_spans_stop(void)
 {
-    qp_release(table.running);
+    qp_free(table.running);
     table.running = NULL;
     qp_slow_spans_stop();
     qp_names_stop(&table.names);
@@ -78,7 +78,7 @@ void qp_spans_stop(void)
 
 static qp_span_row *spans(void)
 {
-    return qp_rows(QP_SPAN_ROWS);
+    return qp_first_row(QP_SPAN_ROWS);
 }
 
 void qp_spans_clear(void)
@@ -292,7 +292,7 @@ void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
 void qp_span_status(int64_t span, int status)
 {
     running_span *of = span_of(span);
-    qp_status_row *rows = qp_rows(QP_STATUS_ROWS);
+    qp_status_row *rows = qp_first_row(QP_STATUS_ROWS);
     uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
     if (!of) {
         return;
@@ -324,7 +324,7 @@ void qp_span_count(qp_execution *e, bool is_query)
     if (!s) {
         return;
     }
-    e->run = qp_span_runs_count(&s->runs, &e->meter.key);
+    e->run = qp_span_runs_count_execution(&s->runs, &e->meter.key);
     if (is_query) {
         s->executions++;
         qp_span_sites_count(&s->sites, e->meter.key.statement, e->meter.key.path, 1);
@@ -378,7 +378,7 @@ static void end(qp_watcher *Py_UNUSED(self), PyObject *Py_UNUSED(result)) {}
 
 static void forget(qp_watcher *self)
 {
-    qp_release(self);
+    qp_free(self);
 }
 
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine)

@@ -62,7 +62,7 @@ void qp_label_statement(uint32_t statement)
     if (note && PyUnicode_Check(note) && qp_recording) { /* a garbage collection may have ended the
                                                           * recording */
         qp_text text = qp_text_of_str(note);
-        qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
+        qp_statement_row *row = (qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + statement;
         if (row->note != QP_TEXT_NONE && row->note != text) {
             text = qp_text_of(SEVERAL, sizeof SEVERAL - 1);
         }

@@ -93,7 +93,7 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
         char *path = taken->path;
         qp_statement_block *more = taken->first.more;
         memset(taken, 0, sizeof *taken);
-        qp_release(path);
+        qp_free(path);
         taken->first.more = more;
         qp_traced_forget(taken);
         taken->db = db;

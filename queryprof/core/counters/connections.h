@@ -96,11 +96,11 @@ void *qp_traced_held(const qp_traced_connection *traced);
 /* Forgets all statements of a record. */
 void qp_traced_forget(qp_traced_connection *traced);
 
-/* Returns a copy of a path (owned by the caller: qp_release); NULL if there is no path or no
+/* Returns a copy of a path (owned by the caller: qp_free); NULL if there is no path or no
  * memory. */
 char *qp_copy_path(const char *path);
 
-/* Returns a copy of a connection's path (owned by the caller: qp_release), by the connection's
+/* Returns a copy of a connection's path (owned by the caller: qp_free), by the connection's
  * serial number, even after the connection was closed. `is_known` is set to false if the
  * connection's record was reused. */
 char *qp_traced_path(uint64_t serial, bool *is_known);

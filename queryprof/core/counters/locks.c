@@ -66,7 +66,7 @@ static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
 /* Makes a taken write lock visible to readers of the memory. */
 static QP_COLD void publish_lock(const qp_locked_file *file, qp_held_lock *lock)
 {
-    qp_held_row *rows = qp_rows(QP_HELD_ROWS);
+    qp_held_row *rows = qp_first_row(QP_HELD_ROWS);
     lock->row = NULL;
     for (uint32_t i = 0; i < HELD_NEAR && qp_row_count(QP_HELD_ROWS) == QP_HELD; i++) {
         qp_held_row *row = &rows[((uintptr_t)(file - qp_locked_files) + i) % QP_HELD];

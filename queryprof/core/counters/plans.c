@@ -53,7 +53,7 @@ bool qp_plans_start(void)
 
 void qp_plans_stop(void)
 {
-    qp_release(table.known);
+    qp_free(table.known);
     table.known = NULL;
 }
 
@@ -178,7 +178,7 @@ static uint32_t place_of(uint32_t statement, const char *database, const char *t
                               .database = path ? qp_text_of_str(path) : QP_TEXT_FULL,
                               .tree = qp_text_of(text, strlen(text))};
     Py_XDECREF(path);
-    qp_plan_row *rows = qp_rows(QP_PLAN_ROWS);
+    qp_plan_row *rows = qp_first_row(QP_PLAN_ROWS);
     for (uint32_t i = 0; i < qp_row_count(QP_PLAN_ROWS); i++) {
         if (rows[i].statement == statement && rows[i].tree == plan.tree &&
             rows[i].database == plan.database) {

@@ -126,7 +126,7 @@ static bool is_due(schedule *one)
 
 static schedule *schedule_of(const qp_line_time_row *row)
 {
-    return &choice.rows[row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS)];
+    return &choice.rows[row - (qp_line_time_row *)qp_first_row(QP_LINE_TIME_ROWS)];
 }
 
 /* Considers the next execution of a statement and path as well, if its line was timed in few

@@ -274,7 +274,7 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
 /* Returns the innermost line of a path. */
 static const qp_line_row *line_of(uint32_t path)
 {
-    return (const qp_line_row *)qp_rows(QP_LINE_ROWS) + qp_stack_line(path);
+    return (const qp_line_row *)qp_first_row(QP_LINE_ROWS) + qp_stack_line(path);
 }
 
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,

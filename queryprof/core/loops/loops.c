@@ -18,7 +18,7 @@ static struct {
 
 static qp_loop *loops(void)
 {
-    return qp_rows(QP_LOOP_ROWS);
+    return qp_first_row(QP_LOOP_ROWS);
 }
 
 qp_running_loop *qp_running_loops(int *count)

@@ -7,7 +7,7 @@
  * NULL if all events are longer. */
 static qp_stall_event_row *place_for(const qp_step *step, int64_t ns)
 {
-    qp_stall_event_row *rows = qp_rows(QP_STALL_EVENT_ROWS);
+    qp_stall_event_row *rows = qp_first_row(QP_STALL_EVENT_ROWS);
     uint32_t count = qp_row_count(QP_STALL_EVENT_ROWS);
     if (step->event && step->event <= count && rows[step->event - 1].step == step->number) {
         return &rows[step->event - 1];
@@ -27,7 +27,8 @@ void qp_stall_event_keep(qp_step *step, const qp_stall_row *row, uint32_t stack,
 {
     qp_stall_event_row *place = place_for(step, ns);
     if (place) {
-        step->event = (uint32_t)(place - (qp_stall_event_row *)qp_rows(QP_STALL_EVENT_ROWS)) + 1;
+        step->event =
+            (uint32_t)(place - (qp_stall_event_row *)qp_first_row(QP_STALL_EVENT_ROWS)) + 1;
         *place = (qp_stall_event_row){.loop = row->loop,
                                       .line = row->line,
                                       .path = row->path,

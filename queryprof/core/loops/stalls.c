@@ -53,7 +53,7 @@ static uint32_t path_of(const qp_step *step)
  * which all other stalls share. NULL if there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
-    qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
+    qp_stall_row *rows = qp_first_row(QP_STALL_ROWS);
     uint32_t count = qp_row_count(QP_STALL_ROWS);
     uint32_t line = step->sums ? step->sums->line : UNSEEN;
     uint32_t loop = qp_loop_number(step->running_loop->loop);

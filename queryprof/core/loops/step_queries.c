@@ -6,7 +6,7 @@
  * list is full. */
 static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
-    qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);
+    qp_cause_row *rows = qp_first_row(QP_CAUSE_ROWS);
     for (uint32_t at = list->first; at; at = rows[at - 1].next) {
         if (rows[at - 1].statement == statement && rows[at - 1].path == path) {
             return &rows[at - 1];

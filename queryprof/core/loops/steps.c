@@ -33,7 +33,7 @@ static qp_step *free_steps; /* owned; never freed: steps may be in progress when
 
 static qp_step_row *sums_of(uint32_t row)
 {
-    return (qp_step_row *)qp_rows(QP_STEP_ROWS) + row;
+    return (qp_step_row *)qp_first_row(QP_STEP_ROWS) + row;
 }
 
 bool qp_steps_start(void)
@@ -47,7 +47,7 @@ void qp_steps_stop(void)
     for (uint32_t i = 0; table.known && i < QP_STEPS; i++) {
         Py_CLEAR(table.known[i].keeper);
     }
-    qp_release(table.known);
+    qp_free(table.known);
     qp_index_stop(&table.index);
     memset(&table, 0, sizeof table);
 }

@@ -7,13 +7,13 @@
  * missing; NULL if the table is full. */
 static uint32_t *count_of(uint32_t spread, int bucket)
 {
-    qp_spread_row *rows = qp_rows(QP_SPREAD_ROWS);
+    qp_spread_row *rows = qp_first_row(QP_SPREAD_ROWS);
     uint16_t *octave = &rows[spread - 1].octaves[bucket / QP_BUCKETS_PER_OCTAVE];
     if (!*octave) {
         uint32_t added = qp_rows_add(QP_OCTAVE_ROWS, 1);
         *octave = added == UINT32_MAX ? 0 : (uint16_t)(added + 1);
     }
-    qp_octave_row *octaves = qp_rows(QP_OCTAVE_ROWS);
+    qp_octave_row *octaves = qp_first_row(QP_OCTAVE_ROWS);
     return *octave ? &octaves[*octave - 1].counts[bucket % QP_BUCKETS_PER_OCTAVE] : NULL;
 }
 

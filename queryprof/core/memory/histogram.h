@@ -37,9 +37,10 @@ void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 /* Returns the octave of a bucket in a spread histogram; NULL if there is none. */
 static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
 {
-    const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;
+    const qp_spread_row *spread =
+        (const qp_spread_row *)qp_first_row(QP_SPREAD_ROWS) + h->spread - 1;
     uint32_t number = spread->octaves[bucket / QP_BUCKETS_PER_OCTAVE];
-    return number ? (qp_octave_row *)qp_rows(QP_OCTAVE_ROWS) + number - 1 : NULL;
+    return number ? (qp_octave_row *)qp_first_row(QP_OCTAVE_ROWS) + number - 1 : NULL;
 }
 
 /* Counts a duration. */

@@ -34,7 +34,7 @@ void qp_region_stop(void);
 void qp_rows_clear(qp_table table);
 
 /* Returns the first row of a table. */
-static inline void *qp_rows(qp_table table)
+static inline void *qp_first_row(qp_table table)
 {
     return qp_table_start[table];
 }

@@ -36,7 +36,7 @@ qp_text qp_text_add(const char *bytes, size_t length)
     if (at == UINT32_MAX) {
         return QP_TEXT_FULL;
     }
-    char *to = (char *)qp_rows(QP_TEXTS) + at;
+    char *to = (char *)qp_first_row(QP_TEXTS) + at;
     memcpy(to, &size, sizeof size);
     memcpy(to + sizeof size, bytes, length);
     return at;
@@ -44,7 +44,7 @@ qp_text qp_text_add(const char *bytes, size_t length)
 
 const char *qp_text_bytes(qp_text text, uint32_t *length)
 {
-    const char *at = (const char *)qp_rows(QP_TEXTS) + text;
+    const char *at = (const char *)qp_first_row(QP_TEXTS) + text;
     memcpy(length, at, sizeof *length);
     return at + sizeof *length;
 }

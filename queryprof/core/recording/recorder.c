@@ -339,7 +339,7 @@ void qp_recorder_end_window(int64_t unix_ns)
         return;
     }
     write_head();
-    qp_window_go_on(unix_ns);
+    qp_window_prolong(unix_ns);
     if (!has_complained) {
         has_complained = true;
         qp_complain("a window is not written: %s; what it has is kept for the next one",

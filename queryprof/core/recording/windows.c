@@ -26,7 +26,7 @@ static uint32_t *first_part_of(uint32_t window)
 
 bool qp_windows_of(int64_t length_ns, uint32_t kept)
 {
-    qp_release(windows.first_parts);
+    qp_free(windows.first_parts);
     windows.first_parts = length_ns ? qp_allocate(kept + 1, sizeof *windows.first_parts) : NULL;
     windows.length_ns = windows.first_parts ? length_ns : 0;
     windows.kept = kept;
@@ -36,7 +36,7 @@ bool qp_windows_of(int64_t length_ns, uint32_t kept)
     qp_head->lost_windows = 0;
     if (windows.length_ns) {
         *first_part_of(0) = qp_parts_next();
-        qp_window_go_on(qp_head->part_start_unix_ns);
+        qp_window_prolong(qp_head->part_start_unix_ns);
     }
     return !length_ns || windows.length_ns;
 }
@@ -62,14 +62,14 @@ void qp_window_begin(int64_t unix_ns)
     bool is_ended_early =
         border <= qp_head->part_start_unix_ns && qp_head->part_start_unix_ns <= unix_ns;
     qp_head->part_start_unix_ns = is_ended_early ? unix_ns : border;
-    qp_window_go_on(unix_ns);
+    qp_window_prolong(unix_ns);
     if (windows.length_ns) {
         *first_part_of(++windows.present) = qp_parts_next();
         qp_windows_remove_oldest(false);
     }
 }
 
-void qp_window_go_on(int64_t unix_ns)
+void qp_window_prolong(int64_t unix_ns)
 {
     if (windows.length_ns) {
         windows.end_unix_ns = border_before(unix_ns) + windows.length_ns;

@@ -29,7 +29,7 @@ void qp_window_continue(int64_t unix_ns);
 void qp_window_begin(int64_t unix_ns);
 
 /* Continues the current window until the next window end, because it could not be written. */
-void qp_window_go_on(int64_t unix_ns);
+void qp_window_prolong(int64_t unix_ns);
 
 /* Removes the oldest ended windows, keeps the latest, and counts the removed windows in the header.
  * If `has_ended`, the current window may also be removed. */

@@ -39,7 +39,7 @@ void *qp_allocate(size_t count, size_t size)
     return calloc(count, size);
 }
 
-void qp_release(void *memory)
+void qp_free(void *memory)
 {
     free(memory);
 }

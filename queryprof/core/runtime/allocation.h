@@ -7,12 +7,12 @@
 
 #include <stddef.h>
 
-/* Returns zeroed memory for `count` items of `size` bytes (owned by the caller: qp_release), or
+/* Returns zeroed memory for `count` items of `size` bytes (owned by the caller: qp_free), or
  * NULL. */
 void *qp_allocate(size_t count, size_t size);
 
 /* Frees memory from qp_allocate; NULL is ignored. */
-void qp_release(void *memory);
+void qp_free(void *memory);
 
 /* Maps `bytes` bytes of zeros, which take memory only where they are touched. Returns NULL if out
  * of memory. The bytes stay mapped as long as the process runs. */

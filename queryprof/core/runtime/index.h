@@ -29,7 +29,7 @@ static inline bool qp_index_start(qp_index *index, uint32_t slots)
 
 static inline void qp_index_stop(qp_index *index)
 {
-    qp_release(index->slots);
+    qp_free(index->slots);
     *index = (qp_index){0};
 }
 

@@ -12,7 +12,7 @@ enum { FIRST_INTERVAL_NS = 1000 * 1000 * 1000 / 32, INTERVAL_NS = 1000 * 1000 * 
 
 uint64_t qp_turn_due_ticks = UINT64_MAX;
 
-static qp_turn_work *turn_work;
+static qp_turn_function *turn_work;
 static bool has_use_for_more;
 static int64_t interval_ns; /* until the next turn */
 
@@ -24,7 +24,7 @@ static void schedule_next(void)
     interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
 }
 
-void qp_turn_start(qp_turn_work *work)
+void qp_turn_start(qp_turn_function *work)
 {
     turn_work = work;
     has_use_for_more = true;

@@ -16,10 +16,10 @@ void qp_turn(void);
 
 /* A function that does the work of a turn. The function is called while the thread is muted, and
  * without a current exception. Returns false if further early turns (qp_turn_soon) are useless. */
-typedef bool qp_turn_work(uint64_t now_ticks);
+typedef bool qp_turn_function(uint64_t now_ticks);
 
 /* Start and stop the turns of a recording. */
-void qp_turn_start(qp_turn_work *work);
+void qp_turn_start(qp_turn_function *work);
 void qp_turn_stop(void);
 
 /* Requests a turn at the end of the next call, unless early turns are useless. */

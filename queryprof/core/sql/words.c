@@ -20,7 +20,7 @@ bool qp_sql_words_start(void)
 
 void qp_sql_words_stop(void)
 {
-    qp_release(columns.slots);
+    qp_free(columns.slots);
     columns = (large_set){NULL, 0};
 }
 

@@ -23,7 +23,7 @@ typedef struct qp_column_question {
 } qp_column_question;
 
 /* Returns a question about the columns in a text (borrowed: any object, which must live until the
- * answer). The caller owns the question (qp_release). NULL if the text has no word in quotes that
+ * answer). The caller owns the question (qp_free). NULL if the text has no word in quotes that
  * may enclose a value, or if out of memory. Never raises. The caller must hold the GIL. */
 qp_column_question *qp_columns_question(PyObject *sql);
 

@@ -47,7 +47,7 @@ static void *prepare(void *db, const char *sql)
         if (qp_sqlite.prepare(db, text, -1, &explained, NULL) != 0) {
             explained = NULL;
         }
-        qp_release(text);
+        qp_free(text);
     }
     return explained;
 }
@@ -105,7 +105,7 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
             *write_steps(read, 0, 0, explanation->tree) = 0;
         }
     }
-    qp_release(read);
+    qp_free(read);
 }
 
 void qp_explain(qp_explanation *explanation, void *db, void *statement)

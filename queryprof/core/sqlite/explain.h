@@ -16,8 +16,8 @@
 /* The request for the statement that starts next. */
 typedef struct qp_explanation {
     bool wants_plan;
-    qp_column_question *columns; /* owned (qp_release); NULL if there is no question */
-    char *tree;                  /* owned (qp_release); NULL: no plan yet, or SQLite returned no
+    qp_column_question *columns; /* owned (qp_free); NULL if there is no question */
+    char *tree;                  /* owned (qp_free); NULL: no plan yet, or SQLite returned no
                                   * steps */
     int64_t ticks;               /* duration of the request */
     void *statement;             /* sqlite3_stmt * that was explained */

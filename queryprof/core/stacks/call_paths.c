@@ -47,7 +47,7 @@ bool qp_call_paths_start(void)
 
 void qp_call_paths_stop(void)
 {
-    qp_release(table.walks);
+    qp_free(table.walks);
     table.walks = NULL;
     table.walk_count = 0;
     memset(table.depths, 0, sizeof table.depths);
@@ -108,7 +108,7 @@ static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, i
 /* Continues the search along the submitter's call path. */
 static void search_submitter(search *s, uint32_t submitter)
 {
-    const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
+    const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
     for (uint32_t at = submitter; at > QP_PATH_OTHER && s->ours && !has_all(s);
          at = qp_stack_outer(at)) {
         if (lines[qp_stack_line(at)].kind == QP_CODE_USER) {
@@ -256,7 +256,7 @@ void qp_call_path_note(PyThreadState *tstate, uint32_t path)
 
 uint32_t qp_call_path_sample(PyThreadState *tstate, const qp_step *step)
 {
-    const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
+    const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
     uint32_t path;
     qp_call_path_find(tstate, &path);
     if (path > QP_PATH_OTHER && lines[qp_stack_line(path)].kind != QP_CODE_USER) {

@@ -46,7 +46,7 @@ static struct {
 
 static qp_line_row *lines(void)
 {
-    return qp_rows(QP_LINE_ROWS);
+    return qp_first_row(QP_LINE_ROWS);
 }
 
 static uint64_t hash_line(const qp_line_row *line)
@@ -117,7 +117,7 @@ void qp_code_lines_clear(void)
     for (uint32_t i = 0; dropped && i < count; i++) {
         Py_DECREF((PyObject *)dropped[i]);
     } /* if out of memory, the code objects stay alive */
-    qp_release(dropped);
+    qp_free(dropped);
 }
 
 void qp_code_lines_stop(void)
@@ -126,8 +126,8 @@ void qp_code_lines_stop(void)
         qp_code_lines_clear();
     }
     qp_code_owners_clear();
-    qp_release(table.codes);
-    qp_release(table.places);
+    qp_free(table.codes);
+    qp_free(table.places);
     qp_index_stop(&table.code_index);
     qp_index_stop(&table.place_index);
     qp_index_stop(&table.line_index);

@@ -25,9 +25,9 @@ static struct {
 void qp_code_owners_clear(void)
 {
     for (int i = 0; i < table.prefix_count; i++) {
-        qp_release(table.prefixes[i].text);
+        qp_free(table.prefixes[i].text);
     }
-    qp_release(table.directory);
+    qp_free(table.directory);
     table.directory = NULL;
     table.prefix_count = 0;
 }
@@ -44,7 +44,7 @@ static PyObject *bytes_of(PyObject *path)
     return bytes;
 }
 
-/* Returns a copy of a path's bytes (owned by the caller: qp_release), or NULL with an exception. */
+/* Returns a copy of a path's bytes (owned by the caller: qp_free), or NULL with an exception. */
 static char *copy_path(PyObject *path, size_t *length)
 {
     PyObject *bytes = bytes_of(path);

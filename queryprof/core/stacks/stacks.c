@@ -9,7 +9,7 @@ static uint32_t *submitters; /* complete stacks of submitters, by call path */
 
 static qp_stack_row *stacks(void)
 {
-    return qp_rows(QP_STACK_ROWS);
+    return qp_first_row(QP_STACK_ROWS);
 }
 
 bool qp_stacks_start(void)
@@ -26,7 +26,7 @@ bool qp_stacks_start(void)
 void qp_stacks_stop(void)
 {
     qp_index_stop(&stack_index);
-    qp_release(submitters);
+    qp_free(submitters);
     submitters = NULL;
 }
 

@@ -52,7 +52,7 @@ void qp_task_boundary_is(PyCodeObject *code)
 
 static void forget_all(void)
 {
-    qp_release(table.slots);
+    qp_free(table.slots);
     table.slots = NULL;
     table.used = 0;
     qp_task_creators_known = false;
@@ -144,7 +144,7 @@ static QP_COLD bool make_room(void)
             *slot_of(old[i].task) = old[i];
         }
     }
-    qp_release(old);
+    qp_free(old);
     return true;
 }
 

@@ -44,7 +44,7 @@ static struct {
 
 const qp_statement_row *qp_statement(uint32_t number)
 {
-    return (const qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
+    return (const qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + number;
 }
 
 uint32_t qp_statements_held;
@@ -74,7 +74,7 @@ static uint32_t find(const char *form, size_t length, uint32_t *slot)
 
 static qp_statement_row *row_of(uint32_t number)
 {
-    return (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
+    return (qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + number;
 }
 
 /* Adds a row at a free slot of the index. Returns its number; QP_STATEMENT_OTHER if there is no
@@ -100,7 +100,7 @@ static void publish_form(uint32_t number)
     qp_text text = held->form ? qp_text_add(held->form, held->length) : QP_TEXT_FULL;
     if (text != QP_TEXT_FULL) {
         row_of(number)->text = text;
-        qp_release(held->form);
+        qp_free(held->form);
         *held = (held_form){0};
         qp_statements_held--;
     }
@@ -138,7 +138,7 @@ static uint32_t intern_held(const char *sql, size_t size, qp_dialect dialect)
     length = qp_fingerprint(sql, size, dialect, QP_TEXT_NO_SQL, table.scratch);
     number = add(slot, qp_text_of(table.scratch, length), kinds);
     if (number == QP_STATEMENT_OTHER) {
-        qp_release(held.form);
+        qp_free(held.form);
         return number;
     }
     table.held[number] = held;
@@ -167,13 +167,13 @@ void qp_statements_stop(void)
         Py_CLEAR(table.cache[i].text);
     }
     for (uint32_t i = 0; table.held && i < QP_STATEMENTS; i++) {
-        qp_release(table.held[i].form);
+        qp_free(table.held[i].form);
     }
     qp_statements_held = 0;
     qp_index_stop(&table.index);
-    qp_release(table.held);
-    qp_release(table.cache);
-    qp_release(table.scratch);
+    qp_free(table.held);
+    qp_free(table.cache);
+    qp_free(table.scratch);
     qp_sql_words_stop();
     memset(&table, 0, sizeof table);
 }

@@ -31,7 +31,7 @@ uint32_t qp_aggregates_generation;
 
 static qp_aggregate *entries(void)
 {
-    return qp_rows(QP_AGGREGATE_ROWS);
+    return qp_first_row(QP_AGGREGATE_ROWS);
 }
 
 uint32_t qp_aggregate_number(const qp_aggregate *entry)
@@ -81,7 +81,7 @@ bool qp_aggregates_start(void)
 void qp_aggregates_stop(void)
 {
     qp_index_stop(&table.index);
-    qp_release(table.serving);
+    qp_free(table.serving);
     memset(&table, 0, sizeof table);
     qp_aggregates_generation++;
 }

@@ -107,7 +107,7 @@ bool qp_error_count(const qp_key *key, bool would_write)
     char bytes[DESCRIBED_BYTES];
     bool is_busy = describe_exception(would_write, bytes);
     qp_text name = qp_text_of(bytes, strlen(bytes));
-    qp_error_row *rows = qp_rows(QP_ERROR_ROWS);
+    qp_error_row *rows = qp_first_row(QP_ERROR_ROWS);
     uint32_t count = qp_row_count(QP_ERROR_ROWS);
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].name == name && qp_same_key(&rows[i].key, key)) {

@@ -36,7 +36,7 @@ void qp_file_sums_clear(void)
 /* Returns the row of a key, and adds it if it is new; NULL if there is no room. */
 static qp_file_work_row *find_or_add(const qp_key *key)
 {
-    qp_file_work_row *rows = qp_rows(QP_FILE_WORK_ROWS);
+    qp_file_work_row *rows = qp_first_row(QP_FILE_WORK_ROWS);
     uint32_t slot = qp_index_begin(&table.index, qp_hash_bytes((const char *)key, sizeof *key));
     for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
         qp_file_work_row *known = &rows[table.index.slots[slot] - 1];

@@ -23,5 +23,6 @@ void qp_line_times_clear(void)
 qp_line_time_row *qp_line_times_of(const qp_key *key)
 {
     uint32_t number = qp_sampled_row_of(&rows, key);
-    return number == UINT32_MAX ? NULL : (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS) + number;
+    return number == UINT32_MAX ? NULL
+                                : (qp_line_time_row *)qp_first_row(QP_LINE_TIME_ROWS) + number;
 }

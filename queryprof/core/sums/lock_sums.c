@@ -11,7 +11,7 @@ enum { NOTABLE_NS = 1000000 /* minimum duration of a hold or wait that is kept *
 static qp_lock_row *row_of(const qp_lock *lock)
 {
     static uint32_t last;
-    qp_lock_row *rows = qp_rows(QP_LOCK_ROWS);
+    qp_lock_row *rows = qp_first_row(QP_LOCK_ROWS);
     uint32_t count = qp_row_count(QP_LOCK_ROWS);
     if (last < count && !memcmp(&rows[last].lock, lock, sizeof *lock)) {
         return &rows[last];
@@ -57,7 +57,7 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
 static qp_lock_event_row *place_for(int64_t duration_ns)
 {
     static int64_t least_ns; /* duration of the shortest event in a full table */
-    qp_lock_event_row *rows = qp_rows(QP_LOCK_EVENT_ROWS);
+    qp_lock_event_row *rows = qp_first_row(QP_LOCK_EVENT_ROWS);
     uint32_t count = qp_row_count(QP_LOCK_EVENT_ROWS);
     if (count < QP_LOCK_EVENTS) {
         least_ns = 0;

@@ -39,7 +39,7 @@ bool qp_parameters_start(void)
 void qp_parameters_stop(void)
 {
     qp_sampled_rows_stop(&table.rows);
-    qp_release(table.runs);
+    qp_free(table.runs);
     table.runs = NULL;
 }
 
@@ -116,7 +116,7 @@ void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled)
     if (number == UINT32_MAX) {
         return;
     }
-    qp_parameter_row *row = (qp_parameter_row *)qp_rows(QP_PARAMETER_ROWS) + number;
+    qp_parameter_row *row = (qp_parameter_row *)qp_first_row(QP_PARAMETER_ROWS) + number;
     if (sampled->is_chosen && row->samples >= ENOUGH) {
         return;
     }

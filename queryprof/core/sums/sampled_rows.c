@@ -24,7 +24,7 @@ void qp_sampled_rows_clear(qp_sampled_rows *rows)
 
 static qp_sampled_key *key_of_row(const qp_sampled_rows *rows, uint32_t number)
 {
-    return (qp_sampled_key *)((char *)qp_rows(rows->table) + (size_t)number * rows->row_bytes);
+    return (qp_sampled_key *)((char *)qp_first_row(rows->table) + (size_t)number * rows->row_bytes);
 }
 
 uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key)

@@ -29,7 +29,7 @@ static struct {
 
 static qp_exemplar_row *exemplars(void)
 {
-    return qp_rows(QP_EXEMPLAR_ROWS);
+    return qp_first_row(QP_EXEMPLAR_ROWS);
 }
 
 bool qp_samples_start(void)
@@ -43,9 +43,9 @@ bool qp_samples_start(void)
 
 void qp_samples_stop(void)
 {
-    qp_release(table.kept);
-    qp_release(table.floor_ns);
-    qp_release(table.notable_ticks);
+    qp_free(table.kept);
+    qp_free(table.floor_ns);
+    qp_free(table.notable_ticks);
     qp_index_stop(&table.samples);
     memset(&table, 0, sizeof table);
 }
@@ -148,7 +148,7 @@ void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parame
 
 void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns)
 {
-    qp_stack_sample_row *rows = qp_rows(QP_STACK_SAMPLE_ROWS);
+    qp_stack_sample_row *rows = qp_first_row(QP_STACK_SAMPLE_ROWS);
     uint32_t slot = qp_index_begin(&table.samples, qp_hash_mix(qp_hash_mix(0, statement), stack));
     for (; table.samples.slots[slot]; slot = qp_index_next(&table.samples, slot)) {
         qp_stack_sample_row *known = &rows[table.samples.slots[slot] - 1];

@@ -25,7 +25,8 @@ void qp_timeline_calibrated(void)
 
 static qp_interval_row *half_of_table(uint32_t number)
 {
-    return (qp_interval_row *)qp_rows(QP_TIMELINE_ROWS) + (size_t)number * QP_TIMELINE_INTERVALS;
+    return (qp_interval_row *)qp_first_row(QP_TIMELINE_ROWS) +
+           (size_t)number * QP_TIMELINE_INTERVALS;
 }
 
 bool qp_timeline_start(int64_t unix_ns)

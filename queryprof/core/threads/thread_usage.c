@@ -9,7 +9,7 @@
 
 static qp_thread_row *threads(void)
 {
-    return qp_rows(QP_THREAD_ROWS);
+    return qp_first_row(QP_THREAD_ROWS);
 }
 
 static void add(qp_usage *to, const qp_usage *usage)
@@ -133,13 +133,13 @@ static qp_task_row *own_row(void)
         qp_here.usage_row >= qp_row_count(QP_TASK_ROWS)) {
         return NULL;
     }
-    qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+    qp_task_row *task = (qp_task_row *)qp_first_row(QP_TASK_ROWS) + qp_here.usage_row;
     return task->kernel_id && task->recording == qp_here.usage_recording ? task : NULL;
 }
 
 static uint32_t free_row(void)
 {
-    const qp_task_row *tasks = qp_rows(QP_TASK_ROWS);
+    const qp_task_row *tasks = qp_first_row(QP_TASK_ROWS);
     uint32_t count = qp_row_count(QP_TASK_ROWS);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (table.next + i) % count;
@@ -157,7 +157,7 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
     qp_here.usage_row = free_row();
     qp_here.usage_recording = recording;
     if (qp_here.usage_row != UINT32_MAX) {
-        qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+        qp_task_row *task = (qp_task_row *)qp_first_row(QP_TASK_ROWS) + qp_here.usage_row;
         *task = (qp_task_row){
             .thread = name, .recording = recording, .kernel_id = qp_thread_kernel_id()};
         if (id <= table.last_thread) {
@@ -216,7 +216,7 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
                            const qp_usage *before)
 {
     qp_thread_usage_lock();
-    qp_task_row *task = qp_rows(QP_TASK_ROWS);
+    qp_task_row *task = qp_first_row(QP_TASK_ROWS);
     const qp_task_row *end = task + qp_row_count(QP_TASK_ROWS);
     while (task < end && task->kernel_id != kernel_id) {
         task++;

@@ -111,7 +111,7 @@ void qp_in_place_end(PyObject *wrapper)
         *at = known->next;
         Py_DECREF(known->function);
         Py_DECREF(known->wrapper);
-        qp_release(known);
+        qp_free(known);
     }
 }
 

@@ -113,7 +113,7 @@ static void dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     PyObject_ClearWeakRefs(self);
     clear(self);
-    qp_release(((qp_wrapper *)self)->data);
+    qp_free(((qp_wrapper *)self)->data);
     type->tp_free(self);
     Py_DECREF(type);
 }
