@@ -74,7 +74,9 @@ static PyObject *code_of_task(PyObject *task)
         code = Py_NewRef(((PyGenObject *)coroutine)->gi_code);
 #endif
     }
-    qp_exception_clear();
+    if (!coroutine) {
+        qp_exception_clear();
+    }
     Py_XDECREF(coroutine);
     return code;
 }
@@ -100,7 +102,7 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
     static const PyGetSetDef *step_self;
     if (PyCFunction_CheckExact(callback)) {
         PyObject *self = PyCFunction_GET_SELF(callback);
-        return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
+        return PyObject_TypeCheck(self, known.task_type) ? self : NULL;
     }
     if (Py_TYPE(callback) != step_type) {
         const PyGetSetDef *found = self_of_step(Py_TYPE(callback));
@@ -111,9 +113,12 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
         step_self = found;
     }
     PyObject *self = step_self->get(callback, step_self->closure);
-    Py_XDECREF(self); /* the callback keeps the task */
-    qp_exception_clear();
-    return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
+    if (!self) {
+        qp_exception_clear();
+        return NULL;
+    }
+    Py_DECREF(self); /* the callback keeps the task */
+    return PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
 /* Returns the identity of a callback: a new reference to its code object or, without code, to the

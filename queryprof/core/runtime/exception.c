@@ -80,9 +80,9 @@ bool qp_exception_forward(void)
     return false;
 }
 
-void qp_exception_clear(void)
+void qp_exception_forward_or_drop(void)
 {
-    if (PyErr_Occurred() && !qp_exception_forward()) {
+    if (!qp_exception_forward()) {
         PyErr_Clear();
     }
 }

@@ -31,7 +31,14 @@ void qp_exception_recognize_by(PyObject *function);
 bool qp_exception_forward(void);
 
 /* Forwards the current exception if it came through a signal handler; otherwise drops it. */
-void qp_exception_clear(void);
+void qp_exception_forward_or_drop(void);
+
+static inline void qp_exception_clear(void)
+{
+    if (PyErr_Occurred()) {
+        qp_exception_forward_or_drop();
+    }
+}
 
 /* Returns a callable (a new reference) for os.register_at_fork() that calls the function; NULL with
  * an exception. */
@@ -41,9 +48,7 @@ PyObject *qp_fork_hook(PyObject *function);
  * set later. */
 static inline void qp_exception_put_back(const qp_exception *taken)
 {
-    if (PyErr_Occurred()) {
-        qp_exception_clear();
-    }
+    qp_exception_clear();
     PyErr_Restore(taken->type, taken->value, taken->traceback);
 }
 
