@@ -66,7 +66,7 @@ def opened_beside(
 
 @contextmanager
 def _opened_beside(path: str, leftovers: Leftovers) -> Iterator[Opened]:
-    if leftovers.may_be_of(path):
+    if is_part(path) or leftovers.may_be_of(path):
         with _opened(path, leftovers.recorded) as found:
             yield found
     else:

@@ -64,8 +64,8 @@ AUTOFLUSH = "Session._autoflush"
 """SQLAlchemy's function that writes new and changed objects before a query."""
 
 NO_AUTOFLUSH = (
-    " Each query first writes the session's new objects (autoflush). Query before you add"
-    " objects, or use `with session.no_autoflush:`."
+    " Each query first writes the session's new and changed objects (autoflush). Query before you"
+    " add or change objects, or use `with session.no_autoflush:`."
 )
 
 NAMING = frozenset({"django", "sqlalchemy"})

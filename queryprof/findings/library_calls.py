@@ -40,7 +40,8 @@ FIXES = {
         " objects before the loop saves only their queries."
     ),
     ("sqlalchemy", "refresh"): (
-        "Leave out `refresh()`: the objects already have the values that their query loaded. To see"
+        "Leave out `refresh()` if you need no value that the database computed (a default, a"
+        " trigger). `Session(expire_on_commit=False)` keeps the other values after a commit. To see"
         " other transactions' changes, load all of them again with one `select(Model)` and"
         " `.execution_options(populate_existing=True)`."
     ),

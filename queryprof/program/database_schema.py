@@ -108,23 +108,22 @@ def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
 
 def why_unreadable(path: str, error: str) -> str:
     """Return a message about a SQLite error: what is wrong with the database, and what to do."""
-    if "not a database" in error:
-        return f"{path}: not a SQLite database, or it is encrypted"
-    if "locked" in error or "busy" in error:
-        return f"{path}: cannot be read while a program holds its lock; try again"
-    if "no such collation" in error:
-        return (
-            f"{path}: an index or key uses a collation that the program defines, so its rows cannot"
-            f" be found here: {error}"
-        )
-    if "malformed" in error:
-        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` shows more"
-    if "unable to open" in error and Path(f"{path}-wal").exists():
-        return (
-            f"{path}: its write-ahead log (-wal) has no index file (-shm): open the database once"
-            " with its program"
-        )
-    return f"{path}: it cannot be read or copied: {error}"
+    locked = "cannot be read while a program holds its lock; try again"
+    open_it = "open the database once with its program"
+    reasons = {
+        "not a database": "not a SQLite database, or it is encrypted",
+        "locked": locked,
+        "busy": locked,
+        "no such collation": "an index or key uses a collation that the program defines, so its"
+        f" rows cannot be found here: {error}",
+        "malformed": f"it is damaged ({error}): `PRAGMA integrity_check` shows more",
+        "readonly": f"its journal (-journal) holds an unfinished transaction: {open_it}",
+    }
+    if Path(f"{path}-wal").exists():
+        no_index = "its write-ahead log (-wal) has no index file (-shm)"
+        reasons["unable to open"] = f"{no_index}: {open_it}"
+    found = (reason for words, reason in reasons.items() if words in error)
+    return f"{path}: {next(found, f'it cannot be read or copied: {error}')}"
 
 
 def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:

@@ -257,7 +257,7 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
             target.close()
             source.close()
     except sqlite3.Error as error:
-        raise ProofError(f"{database}: the copy cannot be made: {error}") from error
+        raise ProofError(why_unreadable(database, str(error))) from error
 
 
 def _back_up(database: str, source: sqlite3.Connection, target: sqlite3.Connection) -> None:

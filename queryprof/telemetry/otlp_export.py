@@ -18,7 +18,13 @@ from queryprof.telemetry.otlp_metrics import (
     points_of,
     resources_of,
 )
-from queryprof.telemetry.otlp_sending import MAX_ITEMS, NOTHING, Delivered, Sender
+from queryprof.telemetry.otlp_sending import (
+    MAX_ITEMS,
+    NOTHING,
+    Delivered,
+    RejectedError,
+    Sender,
+)
 from queryprof.telemetry.otlp_traces import ProcessSpan, spans_of, traces_request
 
 
@@ -64,12 +70,21 @@ class OtlpExport:
     def _send(self, profile: Profile, delivered: Delivered) -> SentCounts:
         resources = resources_of(profile)
         points, spans = points_of(profile, self._has_text), spans_of(profile, self._has_text)
+        sent_bytes, rejection = 0, None
+        try:
+            sent_bytes = self._send_points(points, resources, delivered)
+        except RejectedError as error:  # the endpoint may still accept spans
+            rejection = error
+        sent_bytes += self._send_spans(spans, resources, delivered)
+        if rejection:
+            raise rejection
+        return SentCounts(len(points), len(spans), sent_bytes)
 
-        def of_points(some: Sequence[Point]) -> Message:
+    def _send_points(
+        self, points: Sequence[Point], resources: Mapping[int, Resource], delivered: Delivered
+    ) -> int:
+        def request(some: Sequence[Point]) -> Message:
             return metrics_request(some, resources, self._is_cumulative)
-
-        def of_spans(some: Sequence[ProcessSpan]) -> Message:
-            return traces_request(some, resources)
 
         sent_bytes = 0
         for at in range(0, len(points), MAX_ITEMS):
@@ -78,18 +93,27 @@ class OtlpExport:
                 some = points[at : at + MAX_ITEMS]
                 sums = self._add_earlier(some, resources) if self._is_cumulative else {}
                 sent_bytes += self._sender.send(
-                    "/v1/metrics", [*sums.values()] or some, of_points, delivered, name
+                    "/v1/metrics", [*sums.values()] or some, request, delivered, name
                 )
                 self._sums.update(sums)
                 delivered.add(name)
+        return sent_bytes
+
+    def _send_spans(
+        self, spans: Sequence[ProcessSpan], resources: Mapping[int, Resource], delivered: Delivered
+    ) -> int:
+        def request(some: Sequence[ProcessSpan]) -> Message:
+            return traces_request(some, resources)
+
+        sent_bytes = 0
         for at in range(0, len(spans), MAX_ITEMS):
             name = f"traces-{at}"
             if not delivered.has(name):
                 sent_bytes += self._sender.send(
-                    "/v1/traces", spans[at : at + MAX_ITEMS], of_spans, delivered, name
+                    "/v1/traces", spans[at : at + MAX_ITEMS], request, delivered, name
                 )
                 delivered.add(name)
-        return SentCounts(len(points), len(spans), sent_bytes)
+        return sent_bytes
 
     def _add_earlier(
         self, points: Sequence[Point], resources: Mapping[int, Resource]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -66,6 +67,20 @@ def test_tuning(queryprof: Run, before: Path) -> None:
     assert "Best number of workers" in result.stdout
 
 
+def tear(source: Path, target: Path) -> None:
+    """Copy a database in the middle of a transaction, with its journal."""
+    with closing(sqlite3.connect(source, isolation_level=None)) as con:
+        con.execute("PRAGMA cache_size = 1")
+        con.execute("BEGIN")
+        con.execute(
+            "CREATE TABLE torn AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1"
+            " FROM n WHERE a < 9000) SELECT a, hex(zeroblob(50)) FROM n"
+        )
+        for suffix in ("", "-journal"):
+            shutil.copy(f"{source}{suffix}", f"{target}{suffix}")
+        con.execute("ROLLBACK")
+
+
 @pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> None:
     def bad(*arguments: object) -> str:
@@ -86,6 +101,10 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
         holder.execute("BEGIN EXCLUSIVE")
         message = bad("lab", "replay", "x.qprof", "--db", before)
         assert f"{before}: cannot be read while a program holds its lock" in message
+    torn = tmp_path / "torn.db"
+    tear(before, torn)
+    message = bad("lab", "replay", "x.qprof", "--db", torn)
+    assert "holds an unfinished transaction: open the database once" in message
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "no such table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")

@@ -34,6 +34,7 @@ from queryprof.telemetry import otlp_export, otlp_metrics  # noqa: E402
 from queryprof.telemetry.otlp_export import OtlpExport  # noqa: E402
 from queryprof.telemetry.otlp_metrics import index_of  # noqa: E402
 from queryprof.telemetry.otlp_names import summary  # noqa: E402
+from queryprof.telemetry.otlp_sending import RejectedError  # noqa: E402
 
 
 @pytest.fixture
@@ -246,6 +247,17 @@ def test_an_endpoint_that_takes_no_traces(queryprof: Run, receiver: Receiver) ->
     assert os.listdir("place") == []
     (point,) = receiver.points("db.client.operation.duration")
     assert point.count == 1
+
+
+def test_an_endpoint_that_takes_no_metrics_gets_the_spans(receiver: Receiver) -> None:
+    record()
+    receiver.statuses = [(404, {}), (200, {})]
+    one, _, _ = sender(receiver.url)
+    export = OtlpExport(one, has_text=False, is_cumulative=False)
+    with pytest.raises(RejectedError, match="answers 404"):
+        export.send(read_profile("x.qprof"))
+    assert receiver.spans
+    assert not receiver.metrics
 
 
 @pytest.mark.parametrize("bucket", range(700))
