@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
 
 from queryprof.analysis.plans import Steps, signs_of
 from queryprof.planner.better_plans import compared_in
 from queryprof.planner.catalogue import COLUMNS_SQL
-from queryprof.planner.judging import EMPTY, StatementError
+from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
 from queryprof.planner.tried_plans import in_quotes
-
-if TYPE_CHECKING:
-    from queryprof.planner.trial import StatementTrial
 
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 
 
+class UndoableTrial(Protocol):
+    """One statement on the empty copy, and changes to the copy that are undone."""
+
+    judge: Judge
+
+    def undone(self) -> AbstractContextManager[None]:
+        """Undo all changes at the end of the block."""
+
+    def plan(self) -> Steps:
+        """Return the statement's plan."""
+
+    def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
+        """Return the plan with these indexes, and the numbers of the used ones with their compared
+        terms.
+        """
+
+
 def columns_of_other_types(
-    trial: StatementTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    trial: UndoableTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return two groups of columns of scanned tables: the columns for which an index would help if
     they had another type, and the columns for which it would help without their collation.
@@ -41,7 +55,7 @@ def columns_of_other_types(
 
 
 def _would_serve(
-    trial: StatementTrial,
+    trial: UndoableTrial,
     before: Steps,
     table: str,
     listed: Sequence[tuple[str, str, int]],

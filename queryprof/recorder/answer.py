@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from queryprof.recorder.standby import Begin
+    from queryprof.recorder.messages import Begin
 
 REQUEST_TIMEOUT_S = 5.0
 """How long a command may take to send its request, and to receive the answer."""

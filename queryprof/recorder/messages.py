@@ -15,7 +15,13 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    Begin = Callable[[str, object], bool]
+    """A function that begins to record for a runner (`Runner.variable`) and an owner. Returns
+    whether recording was off before.
+    """
 
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a message."""

@@ -15,12 +15,7 @@ from queryprof.recorder.forks import forks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Begin = Callable[[str, object], bool]
-    """A function that begins to record for a runner (`Runner.variable`) and an owner. Returns
-    whether recording was off before.
-    """
+    from queryprof.recorder.messages import Begin
 
 SIGNAL: int = getattr(_signal, "SIGURG", 0)
 """The signal that makes a program look for a command. Programs without a handler ignore it
