@@ -14,6 +14,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
+from queryprof.core.held_signals import is_of_handler
 from queryprof.core.recorder import complain
 from queryprof.hooks.event_loops.heartbeat import Beats
 from queryprof.hooks.replacing import Replacements
@@ -92,6 +93,8 @@ class TrioLoop:
             self._instruments[id(runner)] = instrument
             runner.instruments.add_instrument(instrument)
         except Exception as error:  # an exception here would reach the program
+            if is_of_handler(error):
+                raise
             complain(f"a run of trio is not measured: {error}")
 
     def _close(self, is_over: bool, *call: Any) -> None:

@@ -10,6 +10,8 @@ from _frozen_importlib import BuiltinImporter
 from _frozen_importlib_external import PathFinder
 from _thread import get_ident
 
+from queryprof.core.held_signals import is_of_handler
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +91,9 @@ def _spec_file(name: str) -> str:
     """Return the file in a module's spec; "" if missing. The program may have replaced it."""
     try:
         origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
-    except Exception:
+    except Exception as error:
+        if is_of_handler(error):
+            raise
         origin = None
     return origin if type(origin) is str else ""
 

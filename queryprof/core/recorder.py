@@ -9,6 +9,7 @@ import os
 import sys
 
 from queryprof.core import _core
+from queryprof.core.held_signals import is_of_handler
 from queryprof.core.process_io import address_space_left
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 from queryprof.errors import SessionError
@@ -61,12 +62,14 @@ def complain(message: str) -> None:
     try:
         if stream.fileno() == STDERR and _stderr_file() != _stderr_at_start:
             return
-    except Exception:
-        pass  # a stream in memory has no descriptor
+    except Exception as error:  # a stream in memory has no descriptor
+        if is_of_handler(error):
+            raise
     try:
         stream.write(f"queryprof: {message}\n")
-    except Exception:
-        pass  # no stderr (a service, a closed terminal)
+    except Exception as error:  # no stderr (a service, a closed terminal)
+        if is_of_handler(error):
+            raise
 
 
 def start_core(settings: Settings) -> None:
