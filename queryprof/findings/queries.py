@@ -10,6 +10,7 @@ from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of, shortened
 from queryprof.findings import shares
+from queryprof.findings.aggregates import aggregates_at_once
 from queryprof.findings.finding import Finding, Severity, first_of
 from queryprof.findings.groups import Group
 from queryprof.findings.indexes import works_hard
@@ -24,14 +25,13 @@ from queryprof.findings.libraries import (
     loaded_before,
     owner_of,
 )
-from queryprof.findings.library_calls import FILTERED, fix_of, grouped
+from queryprof.findings.library_calls import FILTERED, fix_of
 from queryprof.findings.loop_shapes import follows_rows, is_around_both, is_recursion, makes_tasks
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import share_without_waits, threads_doubt
 from queryprof.findings.whole import RAN
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
-from queryprof.sql.tokens import tokens_of
 
 FEW = 20
 """A loop with fewer executions is cheap."""
@@ -77,12 +77,6 @@ FIRST_OF_EACH = (
 BY_ROWID = "(rowid=?)"
 """The part of a plan that finds a row by its primary key."""
 
-ADDING = frozenset({"avg", "count", "max", "min", "sum"})
-
-GROUP_BY = (
-    "Compute it for all items with one query (GROUP BY the compared columns), and look up the"
-    " values in a dict."
-)
 RECURSIVE = (
     "Read all of it with one query (WITH RECURSIVE), or each level with one query: WHERE ... IN"
     " (...) with the keys of the level before."
@@ -140,7 +134,9 @@ def _needs_each_query(program: Program, group: Group) -> bool:
     """
     rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
     is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
-    is_work = is_slow and group.steady_ns > group.cost_ns / 2
+    is_work = (
+        is_slow and group.steady_ns > group.cost_ns / 2 and not _scans_for_each(program, group)
+    )
     takes_first = group.clauses.limits and rows > 1  # the first rows of each item, unlike a JOIN
     is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
@@ -148,6 +144,14 @@ def _needs_each_query(program: Program, group: Group) -> bool:
         return True
     known_fix = fix_of(program.library(group.statement), program.calls_by(group))
     return not known_fix and reads_what_it_writes(program, group)
+
+
+def _scans_for_each(program: Program, group: Group) -> bool:
+    """Return whether each execution computes an aggregate from a whole table, as DuckDB does. One
+    query with GROUP BY reads the table once for all items.
+    """
+    is_duckdb = program.report.profile.systems.get(group.statement) == "duckdb"
+    return is_duckdb and group.clauses.adds_up and not group.clauses.groups
 
 
 def _in_one_loop(
@@ -344,7 +348,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
     if fix := filtered or fix_of(library, program.calls_by(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
-        return grouped(library, _first_aggregate(group)) or GROUP_BY
+        return aggregates_at_once(group.statement, library)
     if _takes_first(group):
         return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
@@ -368,12 +372,6 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if parent:
         return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
-
-
-def _first_aggregate(group: Group) -> str:
-    """Return the first aggregate function of a statement, in lower case."""
-    named = (token.named for token in tokens_of(group.statement))
-    return next((one for one in named if one in ADDING), "count")
 
 
 def _takes_first(group: Group) -> bool:

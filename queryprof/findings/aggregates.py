@@ -1,0 +1,53 @@
+"""How one query can compute the aggregates of all items of a loop."""
+
+from __future__ import annotations
+
+from queryprof.findings.library_calls import grouped
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.tokens import tokens_of
+
+AGGREGATE_NAMES = frozenset({"avg", "count", "max", "min", "sum"})
+
+EQUAL, BELOW, ABOVE = {"=", "==", "IN", "IS"}, {"<", "<="}, {">", ">="}
+
+GROUP_BY = (
+    "Compute it for all items with one query (GROUP BY the compared columns), and look up the"
+    " values in a dict."
+)
+RUNNING = (
+    "Each execution adds up the rows of the executions before again. Compute the running values"
+    " with one query: GROUP BY the compared column, and a window function over the groups, such as"
+    " sum(sum(amount)) OVER (ORDER BY day). Then look up the values in a dict."
+)
+RANGES = (
+    "Compute it for all ranges with one query: GROUP BY an expression that numbers the ranges"
+    " (time / 3600 for hours, CASE for others), and look up the values in a dict."
+)
+
+
+def aggregates_at_once(statement: str, library: str) -> str:
+    """Return how to compute a statement's aggregates for all items of a loop with one query.
+
+    Args:
+        library: the object mapper that made the statement; "" for none.
+    """
+    operators = _operators_of_parameters(statement)
+    if operators & EQUAL or not operators & (BELOW | ABOVE | {"BETWEEN"}):
+        return grouped(library, _first_aggregate(statement)) or GROUP_BY
+    is_closed = "BETWEEN" in operators or (operators & BELOW and operators & ABOVE)
+    return RANGES if is_closed else RUNNING
+
+
+def _operators_of_parameters(statement: str) -> frozenset[str]:
+    """Return the operators that compare a column with a parameter."""
+    return frozenset(
+        one.operator
+        for one in comparisons_of(statement)
+        if any(token.kind == "parameter" for token in (*one.left, *one.right))
+    )
+
+
+def _first_aggregate(statement: str) -> str:
+    """Return the first aggregate function of a statement, in lower case."""
+    named = (token.named for token in tokens_of(statement))
+    return next((one for one in named if one in AGGREGATE_NAMES), "count")
