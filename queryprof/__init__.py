@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from queryprof.recorder.recording import Recording
     from queryprof.testing.at_most import at_most
     from queryprof.testing.case import TestCase
+    from queryprof.testing.growth import check_growth
     from queryprof.version import __version__
     from queryprof.web.asgi_middleware import AsgiMiddleware
     from queryprof.web.badge import Badge
@@ -51,6 +52,7 @@ __all__ = [
     "WsgiMiddleware",
     "__version__",
     "at_most",
+    "check_growth",
     "install",
     "instrument",
     "is_installed",
@@ -83,6 +85,7 @@ _HOMES = {
     "queryprof.notebook.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "queryprof.testing.at_most": ("at_most",),
     "queryprof.testing.case": ("TestCase",),
+    "queryprof.testing.growth": ("check_growth",),
     "queryprof.version": ("__version__",),
 }
 

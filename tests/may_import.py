@@ -170,11 +170,14 @@ MAY_IMPORT = {
         "queryprof.testing.meter",
         "queryprof.web",
     },
+    # The law by which figures grow with the data.
+    "queryprof.growth": {"queryprof.comparing.baseline_figures", "queryprof.sql"},
     "queryprof.report": {
         "queryprof.analysis",
         "queryprof.comparing",
         "queryprof.core.wall_clock",
         "queryprof.findings",
+        "queryprof.growth",
         "queryprof.model",
         "queryprof.statistics",
         "queryprof.version",
@@ -260,6 +263,7 @@ MAY_IMPORT = {
         "queryprof.errors",
         "queryprof.findings",
         "queryprof.given_file",
+        "queryprof.growth",
         "queryprof.model",
         "queryprof.recorder.recording",
         "queryprof.recorder.session",

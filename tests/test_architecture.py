@@ -237,6 +237,7 @@ def test_public_names() -> None:
         "WsgiMiddleware",
         "__version__",
         "at_most",
+        "check_growth",
         "install",
         "instrument",
         "is_installed",

@@ -35,9 +35,10 @@ TOO_LATE = (
 
 MARKER = (
     "queryprof(max_queries, max_repeats, max_rows, max_vm_steps, plans, no_full_scans,"
-    " max_stall_ms, max_lock_wait_ms, max_transaction_ms, baseline): limit the test's database"
-    " work. Arguments with max_ are upper limits. plans and no_full_scans exclude scans and sorts."
-    " baseline=False exempts the test from the baseline."
+    " max_stall_ms, max_lock_wait_ms, max_transaction_ms, max_growth, sizes, baseline): limit the"
+    " test's database work. Arguments with max_ are upper limits. plans and no_full_scans exclude"
+    " scans and sorts. max_growth runs the test on more and more data, made by its fixture"
+    " populate. baseline=False exempts the test from the baseline."
 )
 
 
@@ -115,6 +116,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     came_late = not is_marked and item.get_closest_marker("queryprof") is not None
     if came_late and known is None and outcome.excinfo is None:
         outcome.force_exception(pytest.fail.Exception(TOO_LATE, pytrace=False))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test with max_growth on more and more data."""
+    markers = pyfuncitem.iter_markers("queryprof")
+    if not any("max_growth" in marker.kwargs for marker in markers):
+        return None
+    if _recorder(pyfuncitem.config) is None:
+        return None
+    from queryprof.pytest_plugin.growth import run_on_growing_data
+
+    return run_on_growing_data(pyfuncitem)
 
 
 def _recorder(config: pytest.Config) -> TestRecorder | None:

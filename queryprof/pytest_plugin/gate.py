@@ -24,6 +24,14 @@ from queryprof.testing.limits import excess_of_limits, limits_of
 from queryprof.testing.records import add_statements, describe
 from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, baseline_figures
 
+HAS_GROWN = pytest.StashKey[bool]()
+"""The stash's key for whether the test ran on growing data."""
+
+NOT_GROWN = (
+    "max_growth cannot be checked: pytest did not call the test as a function; use"
+    " queryprof.check_growth() in the test (or assertGrowth() of queryprof.TestCase)"
+)
+
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 """Names of plugins that change the order of tests from run to run."""
 
@@ -92,6 +100,8 @@ class Gate:
     @staticmethod
     def _budget_message(item: pytest.Item, calls: Calls) -> str:
         budgets = {name: value for name, value in budgets_of(item).items() if name != "baseline"}
+        if "max_growth" in budgets:
+            return "" if item.stash.get(HAS_GROWN, False) else NOT_GROWN
         try:
             for marker in item.iter_markers("queryprof"):
                 if marker.args:

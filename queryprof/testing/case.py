@@ -5,10 +5,12 @@ TestCase.
 from __future__ import annotations
 
 import unittest
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queryprof.core.absence import absence
 from queryprof.testing.at_most import at_most
+from queryprof.testing.growth import SIZES, check_growth
 from queryprof.testing.meter import meter
 
 
@@ -33,3 +35,14 @@ class TestCase(unittest.TestCase):
     def assertAtMost(self, queries: int | None = None, **limits: Any) -> at_most:  # noqa: N802
         """Limit the database work of a `with` block: see queryprof.at_most."""
         return at_most(queries, **limits)
+
+    def assertGrowth(  # noqa: N802
+        self,
+        populate: Callable[..., object],
+        run: Callable[[], object],
+        max_growth: float = 1,
+        sizes: Sequence[int] = SIZES,
+    ) -> None:
+        """Limit how the database work grows with the data: see queryprof.check_growth."""
+        __tracebackhide__ = True
+        check_growth(populate, run, max_growth, sizes)

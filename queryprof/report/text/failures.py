@@ -50,7 +50,7 @@ def regression_message(found: Sequence[Deviation]) -> str:
         lines += _deviation(deviation)
     if len(found) > MAX_STATEMENTS:
         lines.append(f"  ... and {len(found) - MAX_STATEMENTS} more statements")
-    return _text(lines)
+    return in_blocks(lines)
 
 
 def budget_message(exceeded: Iterable[Excess]) -> str:
@@ -58,7 +58,7 @@ def budget_message(exceeded: Iterable[Excess]) -> str:
     parts = [
         [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
     ]
-    return _text(*parts)
+    return in_blocks(*parts)
 
 
 def finding_message(found: Sequence[Finding]) -> str:
@@ -66,7 +66,7 @@ def finding_message(found: Sequence[Finding]) -> str:
     if not found:
         return ""
     names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
-    return _text([names], *map(_finding_lines, found))
+    return in_blocks([names], *map(_finding_lines, found))
 
 
 def _place(found: Finding) -> str:
@@ -93,7 +93,7 @@ def stall_message(budget: str, stalls: Iterable[Step]) -> str:
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move waits and computations to another thread (aiosqlite, or asyncio.to_thread)."
     head = f"an event loop stalled, {budget}:"
-    return _text([head], lines, [advice])
+    return in_blocks([head], lines, [advice])
 
 
 def lock_message(budget: str, found: Iterable[LockTime]) -> str:
@@ -104,7 +104,7 @@ def lock_message(budget: str, found: Iterable[LockTime]) -> str:
         at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame else ""
         lines.append(f"  {duration(one.max_ns):>8}  {one.statement}{at}")
     head = f"over budget of a lock: {budget}:"
-    return _text([head], lines)
+    return in_blocks([head], lines)
 
 
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
@@ -113,7 +113,7 @@ def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
         f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
         " runs on this machine:"
     )
-    return _text([head, *_query_lines(figures)])
+    return in_blocks([head, *_query_lines(figures)])
 
 
 def stall_line(step: Step) -> str:
@@ -130,7 +130,7 @@ def stall_line(step: Step) -> str:
     return line
 
 
-def _text(*parts: Iterable[str]) -> str:
+def in_blocks(*parts: Iterable[str]) -> str:
     """Join parts with an empty line in between; each string is one line."""
     return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
 

@@ -1,0 +1,1 @@
+"""How the work of statements grows with the data."""

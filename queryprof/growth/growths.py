@@ -1,0 +1,181 @@
+"""How the figures of statements grow from run to run, and with which tables.
+
+Data flows from runs of the same code on more and more rows (Run) to one Growth per statement and
+figure. The tables of a growth are named by what moved: if only one of a statement's tables got more
+rows, it is that one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures
+from queryprof.growth.law import Law, law_of
+from queryprof.sql.clauses import clauses_of
+from queryprof.sql.tokens import tokens_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+ALL = "(all statements)"
+VM_STEPS, EXECUTIONS, ROWS = "VM steps", "executions", "rows"
+NOISE = 0.1
+"""An exponent may exceed its limit by this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the code.
+
+    Attributes:
+        size: the number for which the data was made.
+        rows: the rows of each table, by its name in lower case.
+        grown: the tables that got rows for this run. The code itself may write to others.
+        figures: what the code executed, by statement.
+    """
+
+    size: int
+    rows: Mapping[str, int]
+    grown: frozenset[str]
+    figures: TestFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How one figure of a statement grows.
+
+    Attributes:
+        statement: its text, or ALL.
+        figure: VM_STEPS, EXECUTIONS or ROWS.
+        law: the law of the figure, as a function of `sizes`.
+        each: the law of one execution's VM steps; None for other figures.
+        tables: the tables with which it grows; empty if they are unknown. Several grew together.
+        parent: the statement for whose rows the statement runs; "" if not found.
+        sizes: rows of the table if it is the only one, else the numbers for which data was made.
+        values: the figure at each size.
+        last: the figures of the last run.
+    """
+
+    statement: str
+    figure: str
+    law: Law
+    each: Law | None
+    tables: tuple[str, ...]
+    parent: str
+    sizes: tuple[int, ...]
+    values: tuple[int, ...]
+    last: Figures
+
+    def exceeds(self, most: float) -> bool:
+        """Return whether the exponent is above a limit."""
+        return self.law.exponent > most + NOISE
+
+
+def growths(runs: Sequence[Run]) -> list[Growth]:
+    """Return the growth of each statement's figures, and of all statements together.
+
+    Args:
+        runs: at least four runs of the same code, with more data each time.
+    """
+    return list(_Series(runs).growths())
+
+
+def excessive(found: Iterable[Growth], most: float) -> list[Growth]:
+    """Return the growths above a limit, largest last figure first.
+
+    There is one growth for each statement: VM steps, or else executions, or else rows. The growth
+    of all statements together counts only if no single statement is above the limit.
+    """
+    over: dict[str, Growth] = {}
+    for one in found:
+        if one.exceeds(most):
+            over.setdefault(one.statement, one)
+    if len(over) > 1:
+        over.pop(ALL, None)
+    return sorted(over.values(), key=lambda one: (-one.values[-1], one.statement))
+
+
+def names_in(statement: str) -> frozenset[str]:
+    """Return the names and words of a statement, in lower case."""
+    return frozenset(token.named for token in tokens_of(statement))
+
+
+class _Series:
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._sizes = tuple(run.size for run in runs)
+        self._statements = sorted({one for run in runs for one in run.figures} - {OTHER, UNKNOWN})
+        self._moved = tuple(sorted({name for run in runs[1:] for name in run.grown}))
+        self._only = self._moved if len(self._moved) == 1 else ()
+
+    def growths(self) -> Iterator[Growth]:
+        for statement in self._statements:
+            yield from self._of(statement)
+        empty = Figures(0, 0, 0, 0)
+        for figure, field in ((VM_STEPS, "vm_steps"), (EXECUTIONS, "executions"), (ROWS, "rows")):
+            sums = [sum(getattr(f, field) or 0 for f in r.figures.values()) for r in self._runs]
+            yield Growth(
+                ALL,
+                figure,
+                law_of(self._sizes, sums),
+                None,
+                self._moved,
+                "",
+                self._sizes,
+                tuple(sums),
+                empty,
+            )
+
+    def _of(self, statement: str) -> Iterator[Growth]:
+        its = [run.figures.get(statement, Figures(0, 0, 0, 0)) for run in self._runs]
+        executions = [one.executions for one in its]
+        count = law_of(self._sizes, executions)
+        parent = "" if count.is_constant else self._parent(statement, executions)
+        reads_pages = clauses_of(statement).skips
+        loop = self._tables_of(parent or statement) if parent or reads_pages else self._only
+        if all(one.vm_steps is not None for one in its):
+            steps = [one.vm_steps or 0 for one in its]
+            each = law_of(
+                self._sizes, [s / max(n, 1) for s, n in zip(steps, executions, strict=True)]
+            )
+            own = () if each.is_constant else self._tables_of(statement)
+            of_loop = () if count.is_constant else loop
+            tables = tuple(dict.fromkeys((*of_loop, *own)))
+            yield self._growth(statement, VM_STEPS, steps, tables, parent, its[-1], each)
+        yield self._growth(statement, EXECUTIONS, executions, loop, parent, its[-1])
+        rows = [one.rows for one in its]
+        yield self._growth(statement, ROWS, rows, self._tables_of(statement), parent, its[-1])
+
+    def _growth(
+        self,
+        statement: str,
+        figure: str,
+        values: Sequence[int],
+        tables: tuple[str, ...],
+        parent: str,
+        last: Figures,
+        each: Law | None = None,
+    ) -> Growth:
+        sizes = self._sizes
+        if len(tables) == 1:
+            rows = tuple(run.rows.get(tables[0], 0) for run in self._runs)
+            sizes = rows if all(a < b for a, b in pairwise((0, *rows))) else sizes
+        law = law_of(sizes, values)
+        return Growth(statement, figure, law, each, tables, parent, sizes, tuple(values), last)
+
+    def _tables_of(self, statement: str) -> tuple[str, ...]:
+        """Return the tables of a statement that got more rows. Views and triggers read tables that
+        the statement does not name.
+        """
+        named = names_in(statement)
+        return tuple(name for name in self._moved if name in named) or self._only
+
+    def _parent(self, statement: str, executions: Sequence[int]) -> str:
+        """Return the statement that returned as many rows in each run as this one was executed."""
+        for other in self._statements:
+            rows = [run.figures[other].rows if other in run.figures else 0 for run in self._runs]
+            if other != statement and rows == executions:
+                return other
+        return ""

@@ -1,0 +1,179 @@
+"""The law by which a figure grows with a size, from a few measured points.
+
+VM steps and counts have no noise, so a sum of a few powers fits them almost exactly. The simplest
+sum that fits is the law: a constant, a line, a logarithm, and then the best of a square, a cube and
+n log n and other powers. The constant part does not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Term = tuple[float, int]
+"""A power of the size, and a power of its logarithm."""
+
+ONE: Term = (0.0, 0)
+LINE, LOGARITHM = (ONE, (1.0, 0)), (ONE, (0.0, 1))
+CURVES: tuple[tuple[Term, ...], ...] = (
+    (ONE, (1.0, 0), (2.0, 0)),
+    (ONE, (1.0, 0), (1.0, 1)),
+    (ONE, (1.0, 0), (3.0, 0)),
+    (ONE, (2.0, 0), (2.0, 1)),
+    (ONE, (2.0, 0), (3.0, 0)),
+)
+POWERS = tuple((ONE, (power / 100, 0)) for power in range(20, 401))
+ODD_POWERS = tuple(one for one in POWERS if not 0.8 < one[1][0] < 1.25)
+"""Powers that no line in steps looks like."""
+
+CONSTANT_SHARE, CONSTANT = 0.01, 2
+"""A figure is constant if it varies by at most this share, or by at most this number. A page of 20
+rows reads a few steps more or less, depending on the rows.
+"""
+
+FITS, ROUGHLY = 0.005, 0.05
+"""A sum fits if it misses no point by more than this share of the range. If none fits, a line may
+miss by the second share, because figures such as a number of pages rise in steps. The last choice
+is the power that misses least.
+"""
+
+ODD = 3
+"""How many times better another power fits than a square, a cube or n log n, if it is the law."""
+
+LEADING = 0.1
+"""The highest term makes at least this share of the range. Otherwise it only fits noise."""
+
+MIN_POINTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """How a figure y grows with a size x: y = sum of coefficient * x**power * log(x)**logs.
+
+    Attributes:
+        exponent: the power of the highest term; 0 for a constant figure or a logarithm.
+        has_log: whether the highest term has a logarithm.
+        terms: (coefficient, power, logs), highest last.
+        last: the largest measured size and its figure.
+    """
+
+    exponent: float
+    has_log: bool = False
+    terms: tuple[tuple[float, float, int], ...] = ()
+    last: tuple[float, float] = (1.0, 0.0)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the figure does not grow."""
+        return not self.exponent and not self.has_log
+
+    def times_as_much(self, factor: float) -> float:
+        """Return the ratio of the figure at `factor` times the largest size to the last figure."""
+        size, figure = self.last
+        return self._value(size * factor) / figure if figure and self.terms else 1.0
+
+    def _value(self, size: float) -> float:
+        return sum(c * size**power * log(size) ** logs for c, power, logs in self.terms)
+
+
+def law_of(sizes: Sequence[float], figures: Sequence[float]) -> Law:
+    """Return the law of a figure that was measured at increasing sizes.
+
+    Raises:
+        ValueError: fewer than four different sizes above 0.
+    """
+    points = sorted(dict(zip(sizes, figures, strict=True)).items())
+    if len(points) < MIN_POINTS or points[0][0] <= 0:
+        raise ValueError("a law needs four different sizes above 0")
+    x, y = [one[0] for one in points], [float(one[1]) for one in points]
+    spread = max(y) - min(y)
+    if spread <= max(CONSTANT, CONSTANT_SHARE * max(y)) or y[-1] <= y[0]:
+        return Law(0.0, last=points[-1])
+    for simple in (LINE, LOGARITHM):
+        fit = _fit(simple, x, y)
+        if fit and fit.miss <= FITS * spread:
+            return fit.law(x, y)
+    for bases, share in (((*CURVES, *ODD_POWERS), FITS), ((LINE,), ROUGHLY), (POWERS, inf)):
+        fits = filter(None, (_fit(basis, x, y) for basis in bases))
+        rising = [one for one in fits if one.leads(x, LEADING * spread)]
+        best = min(rising, key=lambda one: one.miss * (1 + ODD * one.is_odd), default=None)
+        if best and best.miss <= share * spread:
+            return best.law(x, y)
+    return Law(0.0, last=points[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A sum of terms, fitted by least squares.
+
+    Attributes:
+        miss: the largest distance from a point.
+    """
+
+    basis: tuple[Term, ...]
+    coefficients: tuple[float, ...]
+    miss: float
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is none of the usual sums."""
+        return self.basis not in CURVES
+
+    def leads(self, x: Sequence[float], least: float) -> bool:
+        """Return whether the highest term rises by at least `least`."""
+        return self.coefficients[-1] * (_at(self.basis[-1], x[-1]) - _at(self.basis[-1], x[0])) >= (
+            least
+        )
+
+    def law(self, x: Sequence[float], y: Sequence[float]) -> Law:
+        power, logs = self.basis[-1]
+        terms = tuple((c, *term) for c, term in zip(self.coefficients, self.basis, strict=True))
+        return Law(power, bool(logs), terms, (x[-1], y[-1]))
+
+
+def _fit(basis: tuple[Term, ...], x: Sequence[float], y: Sequence[float]) -> _Fit | None:
+    """Fit a sum by least squares. Each term is scaled to 1 at the largest size."""
+    scales = [_at(term, x[-1]) or 1.0 for term in basis]
+    rows = [
+        [_at(term, one) / scale for term, scale in zip(basis, scales, strict=True)] for one in x
+    ]
+    products = [
+        [_dot(column, other) for other in zip(*rows, strict=True)] + [_dot(column, y)]
+        for column in zip(*rows, strict=True)
+    ]
+    solved = _solve(products)
+    if solved is None:
+        return None
+    miss = max(abs(_dot(row, solved) - one) for row, one in zip(rows, y, strict=True))
+    coefficients = (c / scale for c, scale in zip(solved, scales, strict=True))
+    return _Fit(basis, tuple(coefficients), miss)
+
+
+def _at(term: Term, size: float) -> float:
+    power, logs = term
+    return size**power * log(size) ** logs
+
+
+def _dot(some: Iterable[float], others: Iterable[float]) -> float:
+    return sum(a * b for a, b in zip(some, others, strict=True))
+
+
+def _solve(rows: list[list[float]]) -> list[float] | None:
+    """Solve linear equations by elimination; None if they have no single solution."""
+    for at in range(len(rows)):
+        pivot = max(range(at, len(rows)), key=lambda one: abs(rows[one][at]))
+        rows[at], rows[pivot] = rows[pivot], rows[at]
+        if abs(rows[at][at]) < 1e-12:
+            return None
+        for below in range(at + 1, len(rows)):
+            factor = rows[below][at] / rows[at][at]
+            rows[below] = [b - factor * a for a, b in zip(rows[at], rows[below], strict=True)]
+    found = [0.0] * len(rows)
+    for at in reversed(range(len(rows))):
+        known = _dot(rows[at][at + 1 : -1], found[at + 1 :])
+        found[at] = (rows[at][-1] - known) / rows[at][at]
+    return found if max(map(abs, found), default=inf) < inf else None

@@ -1,0 +1,76 @@
+"""The rows of the tables in the SQLite databases that this process has open.
+
+The program's own connections count, because only they see an open transaction and a database in
+memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import sys
+from contextlib import closing, suppress
+from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TABLES = "SELECT name FROM {}.sqlite_master WHERE type = 'table' AND rootpage > 0"
+
+
+Counts = dict[tuple[int, str], int]
+"""The rows by connection (its id) and table (its name in lower case)."""
+
+
+def count_rows() -> Counts:
+    """Return the number of rows of each table. Connections of other threads are left out."""
+    found: Counts = {}
+    for connection in _connections():
+        with suppress(Exception):  # closed, busy, or of another thread
+            found |= {(id(connection), table): n for table, n in _rows_of(connection)}
+    return found
+
+
+def chosen_tables(several: Sequence[Counts]) -> dict[str, tuple[int, str]]:
+    """Return the key of each table by its name.
+
+    If several connections have a table of the same name, the one whose rows changed most counts:
+    the others may belong to earlier tests.
+    """
+    keys = sorted({key for counts in several for key in counts})
+    changes = {key: _change([counts.get(key, 0) for counts in several]) for key in keys}
+    return {key[1]: key for key in sorted(keys, key=lambda key: changes[key])}
+
+
+def _change(rows: Sequence[int]) -> int:
+    return max(rows) - min(rows)
+
+
+def _connections() -> list[Any]:
+    apsw = sys.modules.get("apsw")
+    of_apsw = [one for one in apsw.connections() if one is not None] if apsw else []
+    return [one for one in gc.get_objects() if isinstance(one, sqlite3.Connection)] + of_apsw
+
+
+def _rows_of(connection: Any) -> list[tuple[str, int]]:
+    found = []
+    for _, schema, _ in _rows(connection, "PRAGMA database_list"):
+        for (name,) in _rows(connection, TABLES.format(_quoted(schema))):
+            if not name.startswith("sqlite_"):
+                sql = f"SELECT count(*) FROM {_quoted(schema)}.{_quoted(name)}"
+                found.append((name.lower(), _rows(connection, sql)[0][0]))
+    return found
+
+
+def _rows(connection: Any, sql: str) -> list[Any]:
+    """Run a query without the program's factories of cursors, rows and texts."""
+    if not isinstance(connection, sqlite3.Connection):
+        return list(connection.cursor().execute(sql))
+    with closing(sqlite3.Connection.cursor(connection)) as cursor:
+        cursor.row_factory = None
+        return sqlite3.Cursor.execute(cursor, sql).fetchall()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,47 @@
+"""Run a test on more and more data, for `@pytest.mark.queryprof(max_growth=1)`."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from queryprof.pytest_plugin.gate import HAS_GROWN, budgets_of
+from queryprof.testing.growth import SIZES, check_growth
+
+TOGETHER = frozenset({"max_growth", "sizes", "baseline"})
+
+NO_POPULATE = (
+    "max_growth: the test needs an argument `populate`, a fixture that returns a function:"
+    " populate(n) makes the data for a number"
+)
+
+
+def run_on_growing_data(item: pytest.Function) -> bool | None:
+    """Call a test function at each size. Returns None if another plugin must call it."""
+    __tracebackhide__ = True
+    if inspect.iscoroutinefunction(item.obj):
+        return None
+    budgets = budgets_of(item)
+    others = sorted(set(budgets) - TOGETHER)
+    if others:
+        _fail(f"queryprof marker of {item.nodeid}: max_growth excludes {', '.join(others)}")
+    populate = item.funcargs.get("populate")
+    if not callable(populate):
+        _fail(NO_POPULATE)
+    arguments = {name: item.funcargs[name] for name in inspect.signature(item.obj).parameters}
+    try:
+        check_growth(
+            populate,
+            lambda: item.obj(**arguments),
+            budgets["max_growth"],
+            budgets.get("sizes", SIZES),
+        )
+    finally:
+        item.stash[HAS_GROWN] = True
+    return True
+
+
+def _fail(message: str) -> None:
+    __tracebackhide__ = True
+    raise pytest.fail.Exception(message, pytrace=False)

@@ -1,0 +1,90 @@
+"""Failure messages of code whose database work grows too fast with the data."""
+
+from __future__ import annotations
+
+from queryprof.analysis.units import shortened
+from queryprof.growth.growths import ALL, Growth
+from queryprof.growth.law import Law
+from queryprof.report.text.causes import cut, site_lines
+from queryprof.report.text.failures import MAX_SITES, MAX_STATEMENTS, in_blocks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+POWERS = {2.0: "the square of", 3.0: "the cube of"}
+MAX_TABLES = 4
+
+
+def growth_message(found: Mapping[str, Sequence[Growth]], most: float) -> str:
+    """Return a message about statements that grow too fast; "" without any.
+
+    Args:
+        found: the growths above the limit, by the parameter of populate() that got larger.
+        most: the limit.
+    """
+    by_name = {name: some for name, some in found.items() if some}
+    if not by_name:
+        return ""
+    name, first = next((name, some[0]) for name, some in by_name.items())
+    blocks = [[f"grows too fast, max_growth={most:g}: {_summary(first, name)}"]]
+    for varied, some in by_name.items():
+        is_only = len(found) == 1
+        blocks += [list(_growth_lines(one, varied, is_only)) for one in some[:MAX_STATEMENTS]]
+        if len(some) > MAX_STATEMENTS:
+            blocks.append([f"  ... and {len(some) - MAX_STATEMENTS} more statements"])
+    if len(found) == 1 and any(len(one.tables) > 1 for one in by_name[name]):
+        blocks.append([_together(by_name[name])])
+    return in_blocks(*blocks)
+
+
+def law_in_words(law: Law, of: str) -> str:
+    """Return how a figure grows with `of`: "with the square of orders"."""
+    logarithm = " and a logarithm" * law.has_log
+    if not law.exponent:
+        return f"with the logarithm of {of}" if law.has_log else f"not with {of}"
+    if law.exponent == 1:
+        return f"with n log n of {of}" if law.has_log else f"in proportion to {of}"
+    power = POWERS.get(law.exponent, f"power {law.exponent:.2f} of")
+    return f"with {power} {of}{logarithm}"
+
+
+def _summary(one: Growth, varied: str) -> str:
+    verb = "grow" if one.figure.endswith("s") else "grows"
+    return f"{one.figure} {verb} {law_in_words(one.law, _table(one, varied))}"
+
+
+def _table(one: Growth, varied: str) -> str:
+    """Return the name of the only table, or of the parameter."""
+    return one.tables[0] if len(one.tables) == 1 else varied
+
+
+def _growth_lines(one: Growth, varied: str, is_only: bool) -> Iterator[str]:
+    yield f"  {'All statements together' if one.statement == ALL else cut(one.statement)}"
+    values = ", ".join(f"{value:,}" for value in one.values)
+    sizes = ", ".join(f"{size:,}" for size in one.sizes)
+    yield f"      {_summary(one, varied)} (exponent {one.law.exponent:.2f})"
+    if len(one.tables) == 1:
+        yield f"      {values} {one.figure} with {sizes} rows in {one.tables[0]}"
+    else:
+        yield f"      {values} {one.figure} with {varied} = {sizes}"
+    if not is_only:
+        yield f"      only {varied} got larger"
+    if one.parent:
+        yield f"      it runs once per row of {shortened(one.parent, 100)}"
+    if one.each and not one.each.is_constant and one.parent:
+        of = one.tables[-1] if one.tables else varied
+        yield f"      each execution grows {law_in_words(one.each, of)}"
+    yield f"      10 times the data: {one.law.times_as_much(10):,.0f} times the work"
+    yield from (f"      plan  {step}" for plan in one.last.plans for step in plan)
+    for site in one.last.sites[:MAX_SITES]:
+        yield from (f"      {line}" for line in site_lines(site))
+
+
+def _together(some: Sequence[Growth]) -> str:
+    tables = dict.fromkeys(table for one in some for table in one.tables)
+    named = ", ".join(list(tables)[:MAX_TABLES])
+    return (
+        f"These tables grew together: {named}. To tell them apart, give populate() one parameter"
+        " for each."
+    )
