@@ -77,7 +77,7 @@ class Law:
         return self._value(size * factor) / figure if figure and self.terms else 1.0
 
     def _value(self, size: float) -> float:
-        return sum(c * size**power * log(size) ** logs for c, power, logs in self.terms)
+        return sum(c * _at((power, logs), size) for c, power, logs in self.terms)
 
 
 def law_of(sizes: Sequence[float], figures: Sequence[float]) -> Law:
@@ -155,7 +155,7 @@ def _fit(basis: tuple[Term, ...], x: Sequence[float], y: Sequence[float]) -> _Fi
 
 def _at(term: Term, size: float) -> float:
     power, logs = term
-    return size**power * log(size) ** logs
+    return float(size**power * log(size) ** logs)
 
 
 def _dot(some: Iterable[float], others: Iterable[float]) -> float:

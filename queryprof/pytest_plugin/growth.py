@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def run_on_growing_data(item: pytest.Function) -> bool | None:
     others = sorted(set(budgets) - TOGETHER)
     if others:
         _fail(f"queryprof marker of {item.nodeid}: max_growth excludes {', '.join(others)}")
-    populate = item.funcargs.get("populate")
+    populate: Any = item.funcargs.get("populate")
     if not callable(populate):
         _fail(NO_POPULATE)
     arguments = {name: item.funcargs[name] for name in inspect.signature(item.obj).parameters}
