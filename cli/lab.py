@@ -6,7 +6,7 @@ import click
 
 from queryprof.cli.group import LazyGroup
 
-EXPERIMENTS = ("replay", "pragmas:tune", "workers:tune", "scenario")
+EXPERIMENTS = ("replay", "pragmas:tune", "workers:tune", "grow", "scenario")
 
 
 @click.group(cls=LazyGroup, sections={"Commands": EXPERIMENTS})

@@ -30,7 +30,7 @@ POWERS = tuple((ONE, (power / 100, 0)) for power in range(20, 401))
 ODD_POWERS = tuple(one for one in POWERS if not 0.8 < one[1][0] < 1.25)
 """Powers that no line in steps looks like."""
 
-CONSTANT_SHARE, CONSTANT = 0.01, 2
+CONSTANT_SHARE, CONSTANT = 0.02, 2
 """A figure is constant if it varies by at most this share, or by at most this number. A page of 20
 rows reads a few steps more or less, depending on the rows.
 """

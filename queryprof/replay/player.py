@@ -71,6 +71,8 @@ class Order:
         result: where to write a `Played` as JSON.
         time_s: limit of the processor time.
         file_bytes: size limit of each file.
+        share: keep the first 1/share of the rows (queryprof.replay.growing).
+        whole: URI of the whole database, of which `database` keeps a share.
     """
 
     trace: str
@@ -83,6 +85,8 @@ class Order:
     profile: str = ""
     time_s: float = 0.0
     file_bytes: int = 0
+    share: int = 1
+    whole: str = ""
 
 
 @dataclass(slots=True)
@@ -137,6 +141,10 @@ class Player:
         for connection in self._connections.values():
             connection.close()
         self.played.digests = {text: one.hexdigest() for text, one in self._hashes.items()}
+
+    def begin(self, identity: object) -> None:
+        """Begin a transaction, which ends without a commit when the player closes."""
+        self._open_connection(identity).execute("BEGIN")
 
     def close_one(self, identity: object) -> None:
         connection = self._connections.pop(identity, None)
@@ -292,7 +300,7 @@ def play_workload(order: Order) -> Played:
     """Play a workload, and add up the results of its threads."""
     executions = executions_of(order)
     players = [Player(order) for _ in range(order.workers)]
-    threading.Thread(target=_watch, args=(players,), name="queryprof watches", daemon=True).start()
+    threading.Thread(target=watch, args=(players,), name="queryprof watches", daemon=True).start()
     with queryprof.recorder.api.profile(order.profile) if order.profile else nullcontext():
         began_unix_s = time.time()
         if order.workers == 1 and not order.seconds:
@@ -305,7 +313,8 @@ def play_workload(order: Order) -> Played:
     return played
 
 
-def _watch(players: Sequence[Player]) -> None:
+def watch(players: Sequence[Player]) -> None:
+    """Interrupt executions that take too long, for ever."""
     while True:
         time.sleep(LOOK_S)
         for player in players:

@@ -10,10 +10,11 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
@@ -28,7 +29,7 @@ PACKAGE = str(Path(__file__).parents[1])
 PLAYER = (
     "import sys; from importlib.util import find_spec\n"
     "find_spec('queryprof') or sys.path.append(sys.argv[1])\n"
-    "from queryprof.replay.player import main; main(sys.argv[2])"
+    "from importlib import import_module; import_module(sys.argv[3]).main(sys.argv[2])"
 )
 """Source code of the player's process. Without the current directory and the environment's Python
 settings, it may not find the package by itself.
@@ -151,24 +152,55 @@ def play_on_copy(
         ProofError: the copy cannot be made, the player fails, or the workload belongs to another
             database.
     """
-    with _folder() as folder:
-        copy = os.path.join(folder, "copy.db")
-        _copy(replay.database, copy, setting)
-        order = Order(
-            trace=os.path.abspath(replay.trace),
-            recorded=replay.recorded,
-            database=copy,
-            result=os.path.join(folder, "result"),
+
+    def changed(order: Order) -> Order:
+        return replace(
+            order,
             pragmas=tuple(one for one in setting.pragmas if one[0] not in FILE_PRAGMAS),
             workers=workers,
             seconds=seconds,
-            profile=os.path.join(folder, "replayed.qprof") if profile else "",
-            time_s=min(
-                BASE_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds), MAX_TIME_S
-            ),
-            file_bytes=BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
+            time_s=_most_s(workers * (replay.recorded_s + seconds)),
         )
-        player = _start(order, setting)
+
+    made = play_order(replay, setting, changed, "queryprof.replay.player", profile)
+    found = Played(**{**made, "left_out": Counter(made["left_out"])})
+    _refuse_failing_workload(replay, found)
+    return found
+
+
+def play_order(
+    replay: Replay,
+    setting: Setting,
+    changed: Callable[[Order], Order],
+    module: str,
+    profile: str = "",
+) -> dict[str, Any]:
+    """Start a player on a fresh copy, wait for it, and return its result.
+
+    Args:
+        changed: completes the order.
+        module: the player's module, whose main() gets the path of the order.
+        profile: where to keep a trace; "" for none.
+
+    Raises:
+        ProofError: the copy cannot be made, or the player fails.
+    """
+    with _folder() as folder:
+        copy = os.path.join(folder, "copy.db")
+        _copy(replay.database, copy, setting)
+        order = changed(
+            Order(
+                trace=os.path.abspath(replay.trace),
+                recorded=replay.recorded,
+                database=copy,
+                result=os.path.join(folder, "result"),
+                profile=os.path.join(folder, "replayed.qprof") if profile else "",
+                time_s=_most_s(replay.recorded_s),
+                file_bytes=BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
+                whole=unchanged_uri(replay.database),
+            )
+        )
+        player = _start(order, setting, module)
         try:  # the player ends when its standard input closes
             errors = player.stderr.read() if player.stderr else ""
             player.wait()
@@ -181,10 +213,12 @@ def play_on_copy(
             raise ProofError(f"replay: {reason}")
         if profile:
             shutil.move(order.profile, profile)
-        made = json.loads(Path(order.result).read_text())
-        found = Played(**{**made, "left_out": Counter(made["left_out"])})
-        _refuse_failing_workload(replay, found)
+        found: dict[str, Any] = json.loads(Path(order.result).read_text())
         return found
+
+
+def _most_s(recorded_s: float) -> float:
+    return min(BASE_TIME_S + TIME_SHARE * recorded_s, MAX_TIME_S)
 
 
 @contextmanager
@@ -220,7 +254,7 @@ def _refuse_failing_workload(replay: Replay, found: Played) -> None:
         )
 
 
-def _start(order: Order, setting: Setting) -> subprocess.Popen[str]:
+def _start(order: Order, setting: Setting, module: str) -> subprocess.Popen[str]:
     """Start a player. It ends by itself."""
     path = f"{order.result}-order"
     Path(path).write_text(json.dumps(asdict(order)))
@@ -228,7 +262,7 @@ def _start(order: Order, setting: Setting) -> subprocess.Popen[str]:
     if setting.library:
         environment["LD_PRELOAD"] = os.path.abspath(setting.library)
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", PLAYER, os.path.dirname(PACKAGE), path],
+        [sys.executable, "-I", "-c", PLAYER, os.path.dirname(PACKAGE), path, module],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -1,0 +1,57 @@
+"""`queryprof lab grow`: how a recorded workload grows with its database."""
+
+from __future__ import annotations
+
+import click
+
+from queryprof.errors import QueryprofError
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--db",
+    "database",
+    type=click.Path(),
+    required=True,
+    help="Database as it was before the recording. queryprof works on a copy.",
+)
+@click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="SQL",
+    help="Create this index on the copies first (repeatable).",
+)
+def grow(file: str, database: str, indexes: tuple[str, ...]) -> None:
+    """Forecast how FILE's workload grows with its database.
+
+    FILE is a trace with a workload. queryprof replays its queries on the first eighth, quarter and
+    half of each table's rows, and on all rows. The times are estimates.
+    """
+    from queryprof.analysis.baseline_rules import Rules
+    from queryprof.cli.progress import progress
+    from queryprof.collect.reader import read_profile
+    from queryprof.comparing.baseline_figures import figures_of
+    from queryprof.confined.folder import passing_folder
+    from queryprof.growth.composed import composed
+    from queryprof.replay.growing import SHARES, play_pasts
+    from queryprof.replay.replaying import load_replay
+    from queryprof.report.terminal.growth import print_growth
+
+    found = load_replay(file, database)
+    profile = read_profile(file)
+    with passing_folder() as folder, progress("replaying", len(SHARES)) as step:
+        pasts = play_pasts(found, indexes, folder, step)
+        replays = [
+            (one.share, one.rows, figures_of(past.aggregates, Rules(), past.plans))
+            for one in pasts
+            for past in [read_profile(one.trace)]
+        ]
+    result = composed(figures_of(profile.aggregates, Rules()), replays)
+    if not any(run.figures for run in result.runs):
+        raise QueryprofError(f"{file}: no query of its workload can be replayed on {database}")
+    times: dict[str, int] = {}
+    for one in profile.aggregates:
+        times[one.statement] = times.get(one.statement, 0) + one.self_ns
+    print_growth(result, times, pasts[-1].left_out)

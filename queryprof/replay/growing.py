@@ -1,0 +1,146 @@
+"""Replay a workload's queries on the past of its database: an eighth, a quarter, a half, and all.
+
+Each text is executed with up to MAX_SAMPLES of its recorded values, in a transaction that is rolled
+back. A value that is compared with a column is replaced by the value at the same place of the
+smaller column: the newest order stays the newest order. The player runs in a process of its own,
+because a workload may come from a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import threading
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import queryprof.recorder.api
+from queryprof.confined.process import confine_process, limit_files, limit_time
+from queryprof.core.recorder import muted
+from queryprof.errors import QueryprofError
+from queryprof.replay.past import Ranks, count_rows_of, keep_first, tables_with_rowid
+from queryprof.replay.player import Order, Player, executions_of, watch
+from queryprof.replay.replaying import Replay, Setting, play_order
+from queryprof.sql.clauses import READS, WRITES, verb_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queryprof.replay.workload import Execution
+
+SHARES = (8, 4, 2, 1)
+"""Each copy has the first 1/share of the rows."""
+
+ONLY = (0, 0)
+"""The identity of the player's only connection."""
+
+MAX_SAMPLES, MAX_EXECUTIONS = 100, 10_000
+"""The most executions of a text, and of all texts, on each copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A replay on the first rows.
+
+    Attributes:
+        share: the copy has the first 1/share of the rows.
+        rows: the rows of each table, by its name in lower case.
+        trace: the path of the replay's trace.
+        left_out: the number of executions that failed or cannot be replayed.
+    """
+
+    share: int
+    rows: dict[str, int]
+    trace: str
+    left_out: int
+
+
+def play_pasts(
+    found: Replay, indexes: Sequence[str], folder: str, step: Callable[[], None]
+) -> list[Past]:
+    """Play the workload's queries on each past, smallest first.
+
+    Args:
+        indexes: SQL that is executed on each copy first.
+        folder: a directory for the traces.
+        step: called after each past.
+
+    Raises:
+        ProofError: a copy cannot be made, or the player fails.
+    """
+    pasts = []
+    for share in SHARES:
+        trace = os.path.join(folder, f"past-{share}.qprof")
+        result = play_order(
+            found,
+            Setting(indexes=tuple(indexes)),
+            lambda order, share=share: replace(order, share=share),
+            "queryprof.replay.growing",
+            trace,
+        )
+        pasts.append(Past(share, result["rows"], trace, result["left_out"]))
+        step()
+    return pasts
+
+
+def sampled(executions: Sequence[Execution]) -> list[Execution]:
+    """Return the executions to play: of each text the same number, evenly spread."""
+    by_text: dict[str | None, list[Execution]] = {}
+    for one in executions:
+        if one.operation == "execute" and one.text and verb_of(one.text) in READS | WRITES:
+            by_text.setdefault(one.text, []).append(one)
+    most = max(1, min(MAX_SAMPLES, MAX_EXECUTIONS // max(1, len(by_text))))
+    chosen = [
+        its[at * len(its) // min(most, len(its))]
+        for its in by_text.values()
+        for at in range(min(most, len(its)))
+    ]
+    return sorted(chosen, key=lambda one: one.start_unix_ns)
+
+
+def _play(order: Order) -> dict[str, object]:
+    """Make the past, and play the executions on it. Returns the result for Past."""
+    with closing(sqlite3.connect(order.database, isolation_level=None)) as con:
+        if order.share > 1:
+            keep_first(con, order.share)
+        rows = {name.lower(): count_rows_of(con, name) for name in tables_with_rowid(con)}
+    player = Player(order)
+    threading.Thread(target=watch, args=([player],), name="queryprof watches", daemon=True).start()
+    whole = sqlite3.connect(order.whole, uri=True)
+    past = sqlite3.connect(order.database)
+    with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
+        ranks = Ranks(whole, past) if order.share > 1 else None
+        player.begin(ONLY)
+        for one in sampled(executions_of(order)):
+            player.play(_of_the_past(one, ranks), keeps_rows=False)
+        player.close()
+    return {"rows": rows, "left_out": player.played.left_out.total()}
+
+
+def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:
+    """Return an execution on the player's only connection, with the values of the past."""
+    parameters = one.parameters
+    if ranks and one.is_known and one.text and isinstance(parameters, tuple | dict):
+        with muted():
+            parameters = ranks.values(one.text, parameters)
+    process, connection = ONLY
+    return replace(one, process=process, connection=connection, parameters=parameters, state=0)
+
+
+def main(path: str) -> None:
+    """Play an order, and write the result."""
+    given = json.loads(Path(path).read_text())
+    given["pragmas"] = ()
+    order = Order(**given)
+    confine_process()
+    limit_time(order.time_s)
+    limit_files(order.file_bytes)
+    try:
+        result = _play(order)
+    except (QueryprofError, sqlite3.Error) as error:
+        sys.exit(str(error))
+    Path(order.result).write_text(json.dumps(result))

@@ -1,0 +1,207 @@
+"""The past of a database: the first rows of each table, and what they refer to.
+
+A sample of random rows would thin both sides of a join. The first rows are the database as it was.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from itertools import pairwise
+from math import ceil
+
+from queryprof.sql.clauses import column_of, comparisons_of
+from queryprof.sql.tokens import Token, tokens_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SMALL_ROWS = 16
+"""Tables with at most so many rows stay whole, such as a table of settings."""
+
+TABLES = "SELECT name, rootpage FROM main.sqlite_master WHERE type = 'table' ORDER BY name"
+TRIGGERS = "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger' ORDER BY name"
+
+
+def keep_first(con: sqlite3.Connection, share: int) -> None:
+    """Delete rows, so that the first 1/share of each table remains, by rowid.
+
+    Rows to which the remaining rows refer stay as well. Virtual tables, and tables without rowid,
+    stay whole.
+
+    Args:
+        con: a connection to a copy, in autocommit mode and without enforced foreign keys.
+    """
+    triggers = con.execute(TRIGGERS).fetchall()
+    for name, _ in triggers:
+        con.execute(f"DROP TRIGGER main.{quoted(name)}")
+    con.execute("BEGIN")
+    tables = {name: f"temp.kept_{at}" for at, name in enumerate(tables_with_rowid(con))}
+    for name, kept in tables.items():
+        con.execute(f"CREATE TABLE {kept} (id INTEGER PRIMARY KEY)")
+        rows = count_rows_of(con, name)
+        most = rows if rows <= SMALL_ROWS else max(1, rows // share)
+        con.execute(
+            f"INSERT INTO {kept} SELECT rowid FROM main.{quoted(name)} ORDER BY rowid LIMIT ?",
+            (most,),
+        )
+    for _ in tables:
+        if not sum(_keep_parents(con, name, tables) for name in tables):
+            break
+    for name, kept in tables.items():
+        con.execute(f"DELETE FROM main.{quoted(name)} WHERE rowid NOT IN (SELECT id FROM {kept})")
+        con.execute(f"DROP TABLE {kept}")
+    con.execute("COMMIT")
+    for _, sql in triggers:
+        con.execute(sql)
+
+
+def tables_with_rowid(con: sqlite3.Connection) -> list[str]:
+    """Return the ordinary tables that have rowids, without those that belong to virtual tables."""
+    found = con.execute(TABLES).fetchall()
+    virtual = tuple(f"{name}_" for name, root in found if not root)
+    ordinary = [
+        name
+        for name, root in found
+        if root and not name.startswith(("sqlite_", *virtual) if virtual else "sqlite_")
+    ]
+    return [name for name in ordinary if _has_rowid(con, name)]
+
+
+def count_rows_of(con: sqlite3.Connection, table: str) -> int:
+    """Return the number of rows of a table."""
+    ((rows,),) = con.execute(f"SELECT count(*) FROM main.{quoted(table)}")
+    return int(rows)
+
+
+def quoted(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _has_rowid(con: sqlite3.Connection, table: str) -> bool:
+    with suppress(sqlite3.OperationalError):
+        con.execute(f"SELECT rowid FROM main.{quoted(table)} LIMIT 0")
+        return True
+    return False
+
+
+def _keep_parents(con: sqlite3.Connection, child: str, tables: dict[str, str]) -> int:
+    """Keep the rows to which a table's kept rows refer. Returns their number."""
+    before = con.total_changes
+    keys: dict[int, list[tuple[str, str, str | None]]] = {}
+    for id_, _, parent, column, to, *_ in con.execute(f"PRAGMA foreign_key_list({quoted(child)})"):
+        keys.setdefault(id_, []).append((parent, column, to))
+    lower = {name.lower(): name for name in tables}
+    for columns in keys.values():
+        parent = lower.get(columns[0][0].lower())
+        if parent is None:
+            continue
+        pairs = " AND ".join(
+            f"p.{quoted(to) if to else 'rowid'} = c.{quoted(column)}" for _, column, to in columns
+        )
+        with suppress(sqlite3.OperationalError):  # the key names columns that do not exist
+            con.execute(
+                f"INSERT OR IGNORE INTO {tables[parent]} SELECT p.rowid FROM {tables[child]} AS k"
+                f" JOIN main.{quoted(child)} AS c ON c.rowid = k.id"
+                f" JOIN main.{quoted(parent)} AS p ON {pairs}"
+            )
+    return con.total_changes - before
+
+
+class Ranks:
+    """Finds the values of the past that stand where the given values stand in the whole database.
+
+    Args:
+        whole: a connection to the whole database.
+        past: a connection to the copy with the first rows.
+    """
+
+    def __init__(self, whole: sqlite3.Connection, past: sqlite3.Connection) -> None:
+        self._whole, self._past = whole, past
+        self._columns = {
+            name.lower(): {
+                row[1].lower() for row in past.execute(f"PRAGMA table_info({quoted(name)})")
+            }
+            for name in tables_with_rowid(past)
+        }
+        self._known: dict[tuple[str, str, object], object] = {}
+
+    def values(
+        self, text: str, given: tuple[object, ...] | dict[object, object]
+    ) -> tuple[object, ...] | dict[object, object]:
+        """Return a statement's parameters with the values of the past."""
+        found = dict(given) if isinstance(given, dict) else dict(enumerate(given))
+        for key, table, column in self._compared(text):
+            if key in found and isinstance(found[key], int | float | str):
+                found[key] = self._value(table, column, found[key])
+        return found if isinstance(given, dict) else tuple(found.values())
+
+    def _compared(self, text: str) -> Iterator[tuple[object, str, str]]:
+        """Yield the place or name of each parameter that is compared with a column, the table and
+        the column.
+        """
+        before = _names_before(text)
+        keys = _keys_of_parameters(text)
+        for one in comparisons_of(text):
+            for column_side, value_side in ((one.left, one.right), (one.right, one.left)):
+                column = column_of(column_side)
+                table = self._table_of(column_side, column, before) if column else ""
+                if not table:
+                    continue
+                for token in value_side:
+                    if token.kind == "parameter":
+                        yield keys[token.start], table, column
+
+    def _table_of(self, operand: Sequence[Token], column: str, before: dict[str, list[str]]) -> str:
+        """Return the table of a column; "" if unknown. An alias follows its table's name."""
+        alias = operand[-3].named if len(operand) > 2 else ""
+        names = [alias, *before.get(alias, ())] if alias else list(before)
+        return next((name for name in names if column in self._columns.get(name, ())), "")
+
+    def _value(self, table: str, column: str, value: object) -> object:
+        key = table, column, value
+        if key not in self._known:
+            self._known[key] = self._same_rank(table, column, value)
+        return self._known[key]
+
+    def _same_rank(self, table: str, column: str, value: object) -> object:
+        name, source = quoted(column), quoted(table)
+        below, rows = self._whole.execute(
+            f"SELECT count(*) FILTER (WHERE {name} <= ?), count(*) FROM main.{source}", (value,)
+        ).fetchone()
+        left = count_rows_of(self._past, table)
+        if not below or not left:
+            return value
+        place = min(left - 1, max(0, ceil(below / rows * left) - 1))
+        ((found,),) = self._past.execute(
+            f"SELECT {name} FROM main.{source} ORDER BY {name} LIMIT 1 OFFSET ?", (place,)
+        )
+        return found
+
+
+def _names_before(text: str) -> dict[str, list[str]]:
+    """Return the names before each name of a statement, in their order."""
+    found: dict[str, list[str]] = {}
+    tokens = [token for token in tokens_of(text) if token.keyword != "AS"]
+    for first, second in pairwise(tokens):
+        if second.named:
+            found.setdefault(second.named, []).append(first.named)
+    return found
+
+
+def _keys_of_parameters(text: str) -> dict[int, object]:
+    """Return the place (from 0) or name of each parameter, by its offset in the text."""
+    found: dict[int, object] = {}
+    largest = 0
+    for token in tokens_of(text):
+        if token.kind != "parameter":
+            continue
+        if token.text[0] != "?":
+            found[token.start] = token.text[1:]
+            continue
+        number = int(token.text[1:]) if token.text[1:] else largest + 1
+        largest = max(largest, number)
+        found[token.start] = number - 1
+    return found

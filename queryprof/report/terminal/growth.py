@@ -1,0 +1,92 @@
+"""The growth of a workload for a terminal: laws and forecasts of its statements."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import RenderableType
+
+from queryprof.analysis.units import counted, duration, shortened
+from queryprof.growth.composed import Composed
+from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths
+from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.text.causes import site_lines
+from queryprof.report.text.growth import law_in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FACTORS = (2, 10, 100)
+MAX_STATEMENTS = 10
+SITES = 1
+
+
+def print_growth(
+    found: Composed,
+    times_ns: Mapping[str, int],
+    left_out: int,
+    file: TextIO | None = None,
+    width: int | None = None,
+) -> None:
+    """Print the statements whose forecast is longest, with their laws.
+
+    Args:
+        times_ns: the recorded time of each statement.
+        left_out: the number of executions that could not be replayed.
+    """
+    console = console_for(file, width)
+    grown = [one for one in growths(found.runs) if one.figure == VM_STEPS and one.statement != ALL]
+    grown.sort(key=lambda one: (-_forecast_ns(one, times_ns, FACTORS[-1]), one.statement))
+    parts: list[RenderableType] = [heading("Forecast of the database time")]
+    table = plain_table("")
+    for name in ("", "now", *(f"{factor} times the data" for factor in FACTORS)):
+        table.add_column(name, justify="right" if name else "left")
+    for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
+        table.add_row(str(at), *_times(one, times_ns))
+    parts.append(table)
+    for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
+        parts.append(Text(f"{at:>3}  {shortened(one.statement, 300)}", overflow="fold"))
+        parts += [Text(f"     {line}", overflow="fold") for line in _lines(one)]
+    parts += [Text(line, overflow="fold") for line in _notes(found, len(grown), left_out)]
+    write(console, parts)
+
+
+def _forecast_ns(one: Growth, times_ns: Mapping[str, int], factor: float) -> float:
+    return times_ns.get(one.statement, 0) * one.law.times_as_much(factor)
+
+
+def _times(one: Growth, times_ns: Mapping[str, int]) -> Iterator[str]:
+    for factor in (1, *FACTORS):
+        yield duration(_forecast_ns(one, times_ns, factor))
+
+
+def _lines(one: Growth) -> Iterator[str]:
+    of = one.tables[0] if len(one.tables) == 1 else "the data"
+    values = ", ".join(f"{value:,}" for value in one.values)
+    yield f"VM steps grow {law_in_words(one.law, of)}: {values}"
+    if one.parent:
+        yield f"it runs once per row of {shortened(one.parent, 200)}"
+    for site in one.last.sites[:SITES]:
+        yield site_lines(site, with_executions=False)[0]
+
+
+def _notes(found: Composed, shown: int, left_out: int) -> Iterator[str]:
+    sizes = ", ".join(f"1/{found.runs[-1].size // run.size}" for run in found.runs[:-1])
+    yield (
+        f"Measured on {sizes} and all of the rows. The times are estimates: the recorded time,"
+        " multiplied by the growth of the VM steps."
+    )
+    if shown > MAX_STATEMENTS:
+        yield f"{counted(shown - MAX_STATEMENTS, 'more statement')} with less time"
+    if found.unexplained:
+        yield (
+            f"Executions not explained by rows: {counted(len(found.unexplained), 'statement')} ran"
+            " several times, but not once per row of another one. Their number of executions is"
+            f" taken as constant: {shortened(found.unexplained[0], 100)}"
+        )
+    if found.missing or left_out:
+        yield (
+            f"Not measured: {counted(len(found.missing), 'statement')},"
+            f" {counted(left_out, 'replayed execution')} failed"
+        )

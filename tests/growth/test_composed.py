@@ -1,0 +1,57 @@
+"""Runs on less data, made from a recording and from replays."""
+
+from __future__ import annotations
+
+from queryprof.comparing.baseline_figures import Figures
+from queryprof.growth.composed import composed
+
+PARENT, CHILD, OTHER, SINGLE = "SELECT a FROM p", "SELECT b FROM c", "SELECT d FROM o", "SELECT 1"
+
+
+def figures(executions: int, rows: int, steps: int) -> Figures:
+    return Figures(executions, rows, steps, 0)
+
+
+def test_a_statement_runs_as_often_as_its_parent_returns_rows() -> None:
+    """The replays executed 10 of the child's 80 executions."""
+    recorded = {
+        PARENT: figures(1, 80, 400),
+        CHILD: figures(80, 160, 1600),
+        OTHER: figures(7, 7, 70),
+        SINGLE: figures(1, 1, 5),
+        "gone": figures(3, 3, 3),
+    }
+    replays = [
+        (
+            share,
+            {"p": 80 // share},
+            {
+                PARENT: figures(1, 80 // share, 400 // share),
+                CHILD: figures(10, 20, 200 // share),
+                OTHER: figures(7, 7, 70),
+                SINGLE: figures(1, 1, 5),
+            },
+        )
+        for share in (8, 4, 2, 1)
+    ]
+    found = composed(recorded, replays)
+    assert [run.size for run in found.runs] == [1, 2, 4, 8]
+    assert [run.figures[CHILD].executions for run in found.runs] == [10, 20, 40, 80]
+    assert [run.figures[CHILD].rows for run in found.runs] == [20, 40, 80, 160]
+    assert [run.figures[CHILD].vm_steps for run in found.runs] == [25, 100, 400, 1600]
+    assert {run.figures[OTHER].executions for run in found.runs} == {7}
+    assert found.unexplained == (OTHER,)
+    assert found.missing == ("gone",)
+
+
+def test_two_statements_for_each_others_rows_do_not_loop() -> None:
+    recorded = {one: figures(20, 20, 20) for one in (PARENT, CHILD)}
+    replays = [(share, {}, recorded) for share in (8, 4, 2, 1)]
+    found = composed(recorded, replays)
+    assert found.unexplained == (PARENT, CHILD)
+
+
+def test_a_statement_without_known_steps_has_none() -> None:
+    recorded = {SINGLE: Figures(1, 1, None, None)}
+    replays = [(share, {}, recorded) for share in (8, 4, 2, 1)]
+    assert composed(recorded, replays).runs[0].figures[SINGLE].vm_steps is None
