@@ -16,14 +16,7 @@ from queryprof.errors import QueryprofError
     required=True,
     help="Database as it was before the recording. queryprof works on a copy.",
 )
-@click.option(
-    "--index",
-    "indexes",
-    multiple=True,
-    metavar="SQL",
-    help="Create this index on the copies first (repeatable).",
-)
-def grow(file: str, database: str, indexes: tuple[str, ...]) -> None:
+def grow(file: str, database: str) -> None:
     """Forecast how FILE's workload grows with its database.
 
     FILE is a trace with a workload. queryprof replays its queries on the first eighth, quarter and
@@ -42,7 +35,7 @@ def grow(file: str, database: str, indexes: tuple[str, ...]) -> None:
     found = load_replay(file, database)
     profile = read_profile(file)
     with passing_folder() as folder, progress("replaying", len(SHARES)) as step:
-        pasts = play_pasts(found, indexes, folder, step)
+        pasts = play_pasts(found, folder, step)
         replays = [
             (one.share, one.rows, figures_of(past.aggregates, Rules(), past.plans))
             for one in pasts

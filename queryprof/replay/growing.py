@@ -59,13 +59,10 @@ class Past:
     left_out: int
 
 
-def play_pasts(
-    found: Replay, indexes: Sequence[str], folder: str, step: Callable[[], None]
-) -> list[Past]:
+def play_pasts(found: Replay, folder: str, step: Callable[[], None]) -> list[Past]:
     """Play the workload's queries on each past, smallest first.
 
     Args:
-        indexes: SQL that is executed on each copy first.
         folder: a directory for the traces.
         step: called after each past.
 
@@ -77,7 +74,7 @@ def play_pasts(
         trace = os.path.join(folder, f"past-{share}.qprof")
         result = play_order(
             found,
-            Setting(indexes=tuple(indexes)),
+            Setting(),
             lambda order, share=share: replace(order, share=share),
             "queryprof.replay.growing",
             trace,
