@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TextIO
 
 from rich.console import RenderableType
@@ -47,7 +48,8 @@ def print_growth(
     parts.append(table)
     for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
         parts.append(Text(f"{at:>3}  {shortened(one.statement, 300)}", overflow="fold"))
-        parts += [Text(f"     {line}", overflow="fold") for line in _lines(one)]
+        lines = [*_lines(one), *_plan_changes(found, one.statement)]
+        parts += [Text(f"     {line}", overflow="fold") for line in lines]
     parts += [Text(line, overflow="fold") for line in _notes(found, len(grown), left_out)]
     write(console, parts)
 
@@ -69,6 +71,19 @@ def _lines(one: Growth) -> Iterator[str]:
         yield f"it runs once per row of {shortened(one.parent, 200)}"
     for site in one.last.sites[:SITES]:
         yield site_lines(site, with_executions=False)[0]
+
+
+def _plan_changes(found: Composed, statement: str) -> Iterator[str]:
+    """Yield the shares of the data from which on a statement has another plan."""
+    for before, after in pairwise(found.runs):
+        plans = [
+            run.figures[statement].plans for run in (before, after) if statement in run.figures
+        ]
+        if len(plans) == 2 and plans[0] != plans[1]:
+            share = found.runs[-1].size // after.size
+            where = f"1/{share} of the rows" if share > 1 else "all rows"
+            steps = "; ".join(step.strip() for plan in plans[1] for step in plan)
+            yield f"with {where} its plan changes to {steps}"
 
 
 def _notes(found: Composed, shown: int, left_out: int) -> Iterator[str]:
