@@ -23,7 +23,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from queryprof.collect.target import Target
+from queryprof.collect.target import TraceTarget
 from queryprof.recorder.session import session
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -162,7 +162,7 @@ CASES: dict[str, tuple[Callable[[], Any], int, str]] = {
 def run_ns(work: Work, times: int, recorded: bool) -> float:
     if recorded:
         session.start()
-        session.open_trace(Target(":memory:"))
+        session.open_trace(TraceTarget(":memory:"))
     try:
         work(times // 10 + 1)
         gc.collect()

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from queryprof.replay.replaying import Setting, load_replay, play_on_copy
+from queryprof.replay.replaying import ReplaySetting, load_replay, play_on_copy
 from queryprof.statistics.student import mean_95
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
@@ -133,7 +133,7 @@ def replayed_time(folder: Path, rounds: int) -> None:
     for _ in range(rounds):
         shutil.copy(before, database)
         bare_s.append(said(sys.executable, program, database))
-        one = play_on_copy(replay, Setting())
+        one = play_on_copy(replay, ReplaySetting())
         replayed_s.append(one.database_s)
         rows.add(tuple(sorted(one.digests.items())))
     for what, found in (("the program, bare", bare_s), ("replayed", replayed_s)):

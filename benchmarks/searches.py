@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from worker_searches import HillClimbing, LinearSearch
 
-from queryprof.replay.replaying import Replay, Setting, load_replay, play_on_copy
+from queryprof.replay.replaying import Replay, ReplaySetting, load_replay, play_on_copy
 from queryprof.replay.workers import search_workers
 from queryprof.statistics.worker_search import Search, SteadySearch
 
@@ -60,7 +60,7 @@ def main(runs: int, most: int, interval_s: float) -> None:
     with tempfile.TemporaryDirectory() as name:
         replay = recorded(Path(name))
         for mode in MODES:
-            setting = Setting((("journal_mode", mode),))
+            setting = ReplaySetting((("journal_mode", mode),))
             fixed = fixed_speeds(replay, setting, most, interval_s)
             shown = "  ".join(f"{workers}: {speed:,.0f}" for workers, speed in fixed.items())
             print(f"journal_mode={mode}: operations a second by workers: {shown}", flush=True)
@@ -81,7 +81,7 @@ def recorded(folder: Path) -> Replay:
 
 
 def fixed_speeds(
-    replay: Replay, setting: Setting, most: int, interval_s: float
+    replay: Replay, setting: ReplaySetting, most: int, interval_s: float
 ) -> dict[int, float]:
     """Return the operations per second of each number of workers."""
     speeds: dict[int, list[float]] = {workers: [] for workers in range(1, most + 1)}
@@ -94,7 +94,7 @@ def fixed_speeds(
 
 def compare(
     replay: Replay,
-    setting: Setting,
+    setting: ReplaySetting,
     fixed: dict[int, float],
     runs: int,
     interval_s: float,

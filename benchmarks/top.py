@@ -81,7 +81,7 @@ def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
 
     The program runs during the looks.
     """
-    from queryprof.region.live import Watch, records_for
+    from queryprof.region.live import ActivityReader, trace_path_filter
 
     Path(folder, "program.py").write_text(MANY)
     with subprocess.Popen(
@@ -94,10 +94,10 @@ def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
         assert program.stdin
         assert program.stdout
         program.stdout.readline()
-        watch, took, found = Watch(records_for(f"{folder}/x.qprof")), [], 0
+        watch, took, found = ActivityReader(trace_path_filter(f"{folder}/x.qprof")), [], 0
         for _ in range(LOOKS):
             start = time.perf_counter()
-            looked = watch.look()
+            looked = watch.read_activity()
             took.append((time.perf_counter() - start) * 1000)
             found = max(found, sum(len(process.activities) for process in looked))
             program.stdin.write("x")

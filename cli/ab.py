@@ -70,7 +70,7 @@ def ab(
     current one.
     """
     from queryprof.cli.progress import progress
-    from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes
+    from queryprof.cli.revisions import find_revision, has_uncommitted_changes, temporary_checkouts
 
     for number in ENDING:
         signal.signal(number, _exit_on_signal)
@@ -82,15 +82,17 @@ def ab(
         )
     with tempfile.TemporaryDirectory(prefix="queryprof-ab-") as traces:
         sides: tuple[list[str], list[str]] = ([], [])
-        with checkouts(commits) as places:
+        with temporary_checkouts(commits) as places:
             if setup:
                 for place, name in zip(places, ("base", "head"), strict=True):
-                    _run(f"the setup of {name}", ["sh", "-c", setup], place)
+                    _run_command(f"the setup of {name}", ["sh", "-c", setup], place)
             with progress("running", 2 * runs) as step:
                 for side in run_order(runs):
                     name = ("base", "head")[side]
                     trace = os.path.join(traces, f"{name}{len(sides[side])}.qprof")
-                    _run(f"the command in {name}", [*RUN, "-o", trace, *command], places[side])
+                    _run_command(
+                        f"the command in {name}", [*RUN, "-o", trace, *command], places[side]
+                    )
                     if not os.path.exists(trace):
                         raise QueryprofError(f"ab: the command in {name} started no Python")
                     sides[side].append(trace)
@@ -103,7 +105,7 @@ def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _run(what: str, arguments: list[str], directory: str) -> None:
+def _run_command(what: str, arguments: list[str], directory: str) -> None:
     process = subprocess.Popen(
         arguments,
         cwd=directory,

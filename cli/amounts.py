@@ -43,15 +43,17 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
                 if is_large_enough and found <= self._most and found < sys.maxsize:
                     return found
                 break
-        return self.fail(self._why(str(value)), param, ctx)
+        return self.fail(self._error_message(str(value)), param, ctx)
 
-    def _why(self, value: str) -> str:
+    def _error_message(self, value: str) -> str:
         limits = [(self._least or 0.0, "at least"), (self._most, "at most")]
-        named = [f"{words} {self._text(one)}" for one, words in limits if 0 < one < sys.maxsize]
+        named = [
+            f"{words} {self._format_amount(one)}" for one, words in limits if 0 < one < sys.maxsize
+        ]
         within = f" ({', '.join(named)})" if named else ""
         return f"{value!r} is not a {self.name}: {self._examples}{within}"
 
-    def _text(self, amount: float) -> str:
+    def _format_amount(self, amount: float) -> str:
         unit, factor = max(
             ((unit, factor) for unit, factor in self._units.items() if factor <= amount),
             key=lambda one: one[1],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queryprof.cli.output import output_to_reader
+from queryprof.cli.output import allow_closed_output
 from queryprof.cli.proving import check_proving, prove_advice, proving_options
 from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import NO_SERVER
@@ -67,7 +67,7 @@ def analyze(
     FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.analysis.report import Report
-    from queryprof.cli.reading import read_whole
+    from queryprof.cli.reading import read_combined_profile
     from queryprof.findings.accepted import read_accepted
     from queryprof.findings.lookup import database_mismatch, findings_of
     from queryprof.findings.proved import planned_in, with_proofs
@@ -78,7 +78,7 @@ def analyze(
         raise click.UsageError("--format sql needs --prove")
     check_proving(proves, databases)
     accepted = read_accepted(Path.cwd())
-    report = Report(read_whole(file))
+    report = Report(read_combined_profile(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
     server = _server_facts(report, file, dsn) if dsn is not None else NO_SERVER
@@ -94,8 +94,8 @@ def analyze(
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
     unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))
-    text = _text(form, shown, report, unknown, stale, advice, server)
-    with output_to_reader():
+    text = _format_findings(form, shown, report, unknown, stale, advice, server)
+    with allow_closed_output():
         if text is None:
             from queryprof.report.terminal.findings import print_findings
 
@@ -125,7 +125,7 @@ def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
     return server_facts(dsn, statements)
 
 
-def _text(
+def _format_findings(
     form: str,
     shown: Sequence[Finding],
     report: Report,

@@ -18,7 +18,7 @@ from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.cli.recording import Parts
+    from queryprof.cli.recording import CommandRecordings
     from queryprof.recorder.attaching import AttachedProcess
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -39,18 +39,18 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
     The processes must run Python 3.14 or newer, like this command, or have been started with
     QUERYPROF=standby. Detaching restores them.
     """
-    from queryprof.cli.recording import Parts
+    from queryprof.cli.recording import CommandRecordings
     from queryprof.cli.run import report_recording
 
     with ending_signals() as ended:
-        parts = Parts(output or f"{pids[0]}.qprof")
+        parts = CommandRecordings(output or f"{pids[0]}.qprof")
         try:
-            with attached(pids, parts, ended) as attachments, parts.collecting():
+            with attached_processes(pids, parts, ended) as attachments, parts.watching_processes():
                 named = ", ".join(map(str, pids))
                 until = "until Ctrl-C" if for_s is None else f"for {for_s:g} s, or until Ctrl-C"
                 who = f"process {named} is" if len(pids) == 1 else f"processes {named} are"
                 click.echo(f"queryprof: {who} recorded {until}", err=True)
-                if others := sorted(set().union(*map(workers, pids)) - set(pids)):
+                if others := sorted(set().union(*map(worker_pids, pids)) - set(pids)):
                     those = "1 worker process" if len(others) == 1 else f"{len(others)} workers"
                     all_pids = " ".join(map(str, (*pids, *others)))
                     click.echo(
@@ -59,13 +59,13 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
                     )
                 wait(attachments, ended, for_s)
         except QueryprofError:
-            parts.drop()
+            parts.discard()
             raise
     if not report_recording(parts, no_report):
         raise SystemExit(2)
 
 
-def workers(pid: int) -> set[int]:
+def worker_pids(pid: int) -> set[int]:
     """Return the child processes that run the same executable, as a server's workers do."""
     found = set()
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -78,8 +78,8 @@ def workers(pid: int) -> set[int]:
 
 
 @contextmanager
-def attached(
-    pids: Sequence[int], parts: Parts, stop: int | None = None
+def attached_processes(
+    pids: Sequence[int], parts: CommandRecordings, stop: int | None = None
 ) -> Iterator[list[AttachedProcess]]:
     """Attach to processes while the block runs: to all or none.
 

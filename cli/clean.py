@@ -23,22 +23,22 @@ def clean(discards: bool) -> None:
         discards: delete recordings that cannot become a trace, because the directory of the trace
             is gone or not writable.
     """
-    from queryprof.collect.cleaning import discard, regions_left_behind, save_all
+    from queryprof.collect.cleaning import discard_regions, regions_left_behind, save_left_regions
     from queryprof.report.inert import visible
 
     found = regions_left_behind()
     if not found:
         click.echo("no ended process has left a recording")
         return
-    for path in save_all(found):
+    for path in save_left_regions(found):
         click.echo(f"made: {visible(path)}")
     found = [one for one in found if os.path.lexists(one.path)]
-    gone = discard(found) if discards else []
-    _print(gone, "deleted")
-    _print([one for one in found if one not in gone], "left")
+    gone = discard_regions(found) if discards else []
+    _print_regions(gone, "deleted")
+    _print_regions([one for one in found if one not in gone], "left")
 
 
-def _print(found: Iterable[RegionLeft], word: str) -> None:
+def _print_regions(found: Iterable[RegionLeft], word: str) -> None:
     """Print a line for each trace, largest first."""
     from queryprof.analysis.units import counted, size
     from queryprof.report.inert import visible

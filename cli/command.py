@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from queryprof.cli.signals import Forwarding
+from queryprof.cli.signals import SignalForwarding
 from queryprof.errors import QueryprofError
 
 EXIT_NOT_FOUND = 127
@@ -27,11 +27,11 @@ class Status:
         sys.stdout.flush()
         sys.stderr.flush()
         if self.code < 0:
-            end_by(-self.code)
+            end_by_signal(-self.code)
         sys.exit(self.code)
 
 
-def end_by(number: int) -> NoReturn:
+def end_by_signal(number: int) -> NoReturn:
     """End this process by a signal, or with a shell's exit status for the signal.
 
     The first process of a container cannot end itself by a signal.
@@ -63,7 +63,7 @@ def python_command(command: Sequence[str]) -> tuple[list[str], str]:
 
 
 def run_command(
-    arguments: Sequence[str], environment: Mapping[str, str], signals: Forwarding
+    arguments: Sequence[str], environment: Mapping[str, str], signals: SignalForwarding
 ) -> Status:
     """Run a command to its end, with this process's streams, descriptors, limits and signals.
 
@@ -74,13 +74,13 @@ def run_command(
     """
     previous = signal.getsignal(signal.SIGCHLD)
     try:
-        child = _start(arguments, environment, previous is signal.SIG_IGN)
+        child = _start_command(arguments, environment, previous is signal.SIG_IGN)
         return Status(signals.wait(child))
     finally:
         signal.signal(signal.SIGCHLD, previous)
 
 
-def _not_found(name: str) -> str:
+def _not_found_message(name: str) -> str:
     if name.startswith("-"):
         return f"{name}: no such option of run; see queryprof run --help"
     if os.path.exists(name):
@@ -88,7 +88,7 @@ def _not_found(name: str) -> str:
     return f"{name}: no such {'file' if name.endswith('.py') else 'command'}"
 
 
-def _start(
+def _start_command(
     arguments: Sequence[str], environment: Mapping[str, str], ignores_children: bool
 ) -> subprocess.Popen[bytes]:
     """Start the command. Raises QueryprofError."""
@@ -105,7 +105,7 @@ def _start(
             preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
         )
     except FileNotFoundError as error:
-        raise QueryprofError(_not_found(arguments[0])) from error
+        raise QueryprofError(_not_found_message(arguments[0])) from error
     except OSError as error:
         raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 

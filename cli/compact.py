@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from queryprof.cli.amounts import DURATION
-from queryprof.cli.fleet_extra import fleet_extra
+from queryprof.cli.fleet_extra import fleet_extra_imports
 
 
 @click.command()
@@ -33,7 +33,7 @@ def compact(place: str, older_s: float, keep_s: float | None) -> None:
     Safe to kill, to run twice at once, or to run together with `fleet ship`. A run a day later
     deletes the merged files.
     """
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.compaction import Compaction, Policy
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_places import existing_location

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.cli.output import output_to_reader
+from queryprof.cli.output import allow_closed_output
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def _split_sides(arguments: tuple[str, ...]) -> list[list[str]]:
             "compare: give one trace per side, or several with :: between the sides"
             " (a1.qprof a2.qprof :: b1.qprof b2.qprof), or two directories of traces"
         )
-    from queryprof.collect.given_traces import traces_of
+    from queryprof.collect.given_traces import traces_for_argument
 
-    return [[file for argument in side for file in traces_of(argument)] for side in sides]
+    return [[file for argument in side for file in traces_for_argument(argument)] for side in sides]
 
 
 def comparison_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -65,13 +65,13 @@ def print_verdict(
     form: str,
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
-    from queryprof.cli.reading import SkippedInputs
+    from queryprof.cli.reading import SkippedInputNotes
     from queryprof.collect.reader import read_profile
     from queryprof.comparing.comparison import compare, measured_nothing, regressions
     from queryprof.report.places import Places
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]
-    left_out = SkippedInputs()
+    left_out = SkippedInputNotes()
     for profile in (one for side in sides for one in side):
         for reason in profile.left_out:
             left_out.add(reason)
@@ -81,13 +81,13 @@ def print_verdict(
     before_runs, after_runs = sides
     comparison = compare(before_runs, after_runs)
     failed = regressions(comparison, fail_on or GATES)
-    with output_to_reader():  # the verdict is the same, however much of the output is read
-        _print(form, comparison, failed, Places(*sides[1], *sides[0]))
+    with allow_closed_output():  # the verdict is the same, however much of the output is read
+        _print_comparison(form, comparison, failed, Places(*sides[1], *sides[0]))
     if failed:
         sys.exit(EXIT_REGRESSION)
 
 
-def _print(
+def _print_comparison(
     form: str,
     comparison: Comparison,
     failed: Sequence[StatementChange | MetricChange],

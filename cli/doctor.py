@@ -42,7 +42,7 @@ def doctor(cleans: bool, discards: bool) -> None:
 
     from queryprof.analysis.overview import COARSE_TICK_NS, coarse_clock_caution
     from queryprof.core import _core
-    from queryprof.core.absence import absence
+    from queryprof.core.absence import absence_reason
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
     from queryprof.recorder.session import session
@@ -53,7 +53,7 @@ def doctor(cleans: bool, discards: bool) -> None:
         ("queryprof", __version__),
         ("python", f"{platform.python_version()} {sys.executable}"),
     ]
-    if reason := absence():
+    if reason := absence_reason():
         lines += [
             ("core", f"none: {reason}"),
             ("recording", "off: spans, limits and similar calls do nothing"),
@@ -68,7 +68,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     cost_ns = _core.probe_cost_ns()
     counters, files = session.counters_off, session.files_off
     session.libraries.complain = lambda _: None  # printed below
-    drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
+    drivers = [(name, _driver_line(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()
     session.stop()
     rows = "every row is timed" if source != "monotonic clock" else "row times are estimates"
@@ -95,16 +95,16 @@ def doctor(cleans: bool, discards: bool) -> None:
             "names",
             deployments_in_words([settings.deployment]) or "not set (QUERYPROF_SERVICE, ...)",
         ),
-        *([("windows", _windows(settings))] if settings.window_ns else []),
+        *([("windows", _windows_line(settings))] if settings.window_ns else []),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
-        ("startup", _startup()),
-        *[("left", text) for text in _left_behind()],
+        ("startup", _startup_line()),
+        *[("left", text) for text in _leftover_lines()],
     ]
     for name, text in lines:
         click.echo(visible(f"{name:<11} {text}"))
 
 
-def _windows(settings: Settings) -> str:
+def _windows_line(settings: Settings) -> str:
     from queryprof.core.settings import WINDOWS_NS
 
     (length,) = [name for name, ns in WINDOWS_NS.items() if ns == settings.window_ns]
@@ -112,22 +112,22 @@ def _windows(settings: Settings) -> str:
     return f"one file per {length} instead of one trace; {kept}"
 
 
-def _left_behind() -> list[str]:
+def _leftover_lines() -> list[str]:
     """Return a line for each trace whose ended processes left recordings in memory."""
     from queryprof.analysis.units import counted, size
     from queryprof.errors import TraceError
-    from queryprof.region.identity import trace_of
+    from queryprof.region.identity import region_trace_path
     from queryprof.region.region import opened_region
-    from queryprof.region.region_files import is_living, regions
+    from queryprof.region.region_files import is_living, readable_regions
 
     left: dict[tuple[str, bool | None], list[int]] = {}
-    for path in regions():
+    for path in readable_regions():
         try:
             with opened_region(path) as region:
                 lives = is_living(region)
                 if not lives:
                     used = os.stat(path).st_blocks * 512
-                    left.setdefault((trace_of(region), lives), []).append(used)
+                    left.setdefault((region_trace_path(region), lives), []).append(used)
         except (TraceError, OSError, ValueError):
             continue
     lines = [
@@ -140,7 +140,7 @@ def _left_behind() -> list[str]:
     return [*lines[:MAX_LEFT], *more, *advice]
 
 
-def _driver(name: str, libraries: ImportHooks) -> str:
+def _driver_line(name: str, libraries: ImportHooks) -> str:
     """Import a driver, and return a line on whether it is installed and measured."""
     import importlib
     import importlib.metadata
@@ -152,7 +152,7 @@ def _driver(name: str, libraries: ImportHooks) -> str:
         module = importlib.import_module(name)
     except Exception as error:
         return f"not measured: it cannot be imported: {one_line(error)}"
-    failure = _reason_for(name, libraries.failures)
+    failure = _reason_for_driver(name, libraries.failures)
     if failure:
         return f"not measured: {failure}"
     version = getattr(module, "__version__", None)
@@ -161,12 +161,12 @@ def _driver(name: str, libraries: ImportHooks) -> str:
     if version is None:  # the package may have another name: pysqlite3-binary
         packages = importlib.metadata.packages_distributions().get(name, ())
         version = next(map(importlib.metadata.version, packages), "of an unknown version")
-    counters_off = _reason_for(name, libraries.counters_off)
+    counters_off = _reason_for_driver(name, libraries.counters_off)
     counters = f"; counters off: {counters_off}" if counters_off else ""
     return f"{name} {version}, measured{counters}"
 
 
-def _reason_for(name: str, reasons: Mapping[str, str]) -> str | None:
+def _reason_for_driver(name: str, reasons: Mapping[str, str]) -> str | None:
     """Return the reason for a driver or for its attached module."""
     found = (text for module, text in reasons.items() if module.partition(".")[0] == name)
     return next(found, None)
@@ -177,7 +177,7 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _startup() -> str:
+def _startup_line() -> str:
     """Return whether QUERYPROF=1 works in this Python without `queryprof run`."""
     import os
     import site

@@ -39,7 +39,7 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     from queryprof.report.inert import visible
 
     path = output or beside(file, SUFFIXES[form])
-    mark = _signature_of(form)
+    mark = _format_signature(form)
     if path != "-":
         refuse_other_file(path, mark)
     content = export_bytes(file, form, stacks)
@@ -50,7 +50,7 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     click.echo(visible(f"written: {path}"), err=True)
 
 
-def _signature_of(form: str) -> bytes:
+def _format_signature(form: str) -> bytes:
     """Return the bytes that identify a file of a format as queryprof's."""
     from queryprof.report.export import pstats, speedscope
 
@@ -59,13 +59,13 @@ def _signature_of(form: str) -> bytes:
 
 def export_bytes(file: str, form: str, stacks: bool) -> bytes:
     """Return a trace in a viewer's format. Raises TraceError."""
-    from queryprof.cli.reading import SkippedInputs, read_whole
+    from queryprof.cli.reading import SkippedInputNotes, read_combined_profile
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
     from queryprof.report.export.weights import limit_nodes, weights_of
 
-    profile = read_whole(file)
-    left_out = SkippedInputs()
+    profile = read_combined_profile(file)
+    left_out = SkippedInputNotes()
     for reason in profile.left_out:
         left_out.add(reason)
     nodes = PSTATS_NODES if form == "pstats" else None

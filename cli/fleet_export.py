@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queryprof.cli.otlp import export_otlp, otlp_options
+from queryprof.cli.otlp import otlp_options, send_traces_by_otlp
 
 if TYPE_CHECKING:
-    from queryprof.cli.reading import SkippedInputs
+    from queryprof.cli.reading import SkippedInputNotes
     from queryprof.fleet.location import Location
 
 
@@ -34,7 +34,7 @@ def export(
     if endpoint is not None:
         if directory is not None or anonymize:
             raise click.UsageError("--otlp accepts only --statement-text")
-        sys.exit(export_otlp(files, endpoint, has_text))
+        sys.exit(send_traces_by_otlp(files, endpoint, has_text))
     if has_text:
         raise click.UsageError("--statement-text needs --otlp URL")
     if directory in (None, "", "-"):
@@ -45,22 +45,22 @@ def export(
 def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) -> int:
     """Write all readable traces. Returns the exit status."""
     from queryprof.analysis.units import counted
-    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.fleet_extra import fleet_extra_imports
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import SkippedInputs
-    from queryprof.collect.given_traces import traces_of
+    from queryprof.cli.reading import SkippedInputNotes
+    from queryprof.collect.given_traces import traces_for_argument
 
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.location import Directory
         from queryprof.fleet.parquet_files import refuse_other_schema
     refuse_other_schema(directory)
     location = Directory(directory)
-    left_out = SkippedInputs()
+    left_out = SkippedInputNotes()
     traces: list[str] = []
     for one in files:
         with left_out:
-            traces += traces_of(one)
+            traces += traces_for_argument(one)
     written = 0
     with progress("exporting", len(traces)) as step:
         for path in traces:
@@ -72,7 +72,7 @@ def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) 
 
 
 def _export_trace(
-    path: str, is_anonymous: bool, location: Location, left_out: SkippedInputs
+    path: str, is_anonymous: bool, location: Location, left_out: SkippedInputNotes
 ) -> int:
     """Write a trace, or each of its windows, and return the number of files. Raises TraceError."""
     from queryprof.cli.output import print_message

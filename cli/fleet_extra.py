@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-def fleet_extra() -> AbstractContextManager[None]:
+def fleet_extra_imports() -> AbstractContextManager[None]:
     """Wrap imports that need pyarrow or DuckDB. Raises QueryprofError if they are not installed."""
-    return extra("fleet")
+    return extra_imports("fleet")
 
 
 @contextmanager
-def extra(name: str) -> Iterator[None]:
+def extra_imports(name: str) -> Iterator[None]:
     """Wrap imports of an extra's libraries. Raises QueryprofError if they are not installed."""
     try:
         yield

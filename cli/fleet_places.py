@@ -64,12 +64,14 @@ class ReadingNotes:
 
 
 @contextmanager
-def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine, ReadingNotes]]:
+def opened_places(
+    places: Sequence[str], selection: Selection
+) -> Iterator[tuple[Engine, ReadingNotes]]:
     """Open the files of all places. Yields the engine and the messages about the files."""
-    from queryprof.cli.fleet_extra import fleet_extra
-    from queryprof.collect.given_traces import traces_of
+    from queryprof.cli.fleet_extra import fleet_extra_imports
+    from queryprof.collect.given_traces import traces_for_argument
 
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.duck import Engine
         from queryprof.fleet.location import is_url
         from queryprof.fleet.store import directory_place, read_store
@@ -77,12 +79,12 @@ def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine
     stores = [place for place in places if is_url(place)]
     directories = [place for place in places if place not in stores and os.path.isdir(place)]
     others = [place for place in places if place not in (*stores, *directories)]
-    traces = [trace for place in others for trace in traces_of(place)]
+    traces = [trace for place in others for trace in traces_for_argument(place)]
     with tempfile.TemporaryDirectory(prefix="queryprof-fleet-") as folder:
-        _export(traces, folder, notes)
+        _export_traces(traces, folder, notes)
         found = [directory_place(one) for one in [*directories, *([folder] if traces else [])]]
-        wanted = _wanted(selection)
-        found += [_with_copies(url, lambda one: one.place(wanted)) for url in stores]
+        wanted = _wanted_files(selection)
+        found += [_read_copies(url, lambda one: one.place(wanted)) for url in stores]
         store = read_store(found)
         notes.add_store(store)
         engine = Engine(store)
@@ -93,7 +95,7 @@ def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine
             engine.close()
 
 
-def _export(traces: Sequence[str], folder: str, notes: ReadingNotes) -> None:
+def _export_traces(traces: Sequence[str], folder: str, notes: ReadingNotes) -> None:
     """Write traces as a fleet's files."""
     from queryprof.collect.reader import read_windows
     from queryprof.fleet import parquet_files
@@ -109,13 +111,13 @@ def _export(traces: Sequence[str], folder: str, notes: ReadingNotes) -> None:
     notes.add_shared(shared)
 
 
-def _wanted(selection: Selection) -> Wanted:
+def _wanted_files(selection: Selection) -> Wanted:
     from queryprof.fleet.copies import Wanted
 
     return Wanted(selection.service, selection.since, selection.until)
 
 
-def _with_copies(url: str, read: Callable[[Copies], Found]) -> Found:
+def _read_copies(url: str, read: Callable[[Copies], Found]) -> Found:
     """Copy a store's files with a progress bar, and return what `read` returns."""
     from queryprof.cli.progress import progress
     from queryprof.fleet.copies import Copies, default_folder

@@ -48,9 +48,9 @@ class LazyGroup(click.Group):
         module = self._modules.get(cmd_name)
         if module is None:
             return None
-        from queryprof.core.absence import absence
+        from queryprof.core.absence import absence_reason
 
-        if cmd_name in self.recording and (reason := absence()):
+        if cmd_name in self.recording and (reason := absence_reason()):
             return _unavailable_command(cmd_name, reason)
         command: click.Command = getattr(import_module(f"queryprof.cli.{module}"), cmd_name)
         return command

@@ -74,7 +74,7 @@ def html(
     if path != "-":
         refuse_other_file(path, MARK.encode())
     prove = partial(prove_advice, databases=databases, budget_s=BUDGET_S, interpreter=None)
-    page = page_of(
+    page = report_page(
         file,
         against,
         cprofile,
@@ -89,7 +89,7 @@ def html(
     click.echo(visible(f"page: {path}"), err=True)
 
 
-def page_of(
+def report_page(
     file: str,
     against: str | None,
     functions: str | None,
@@ -105,15 +105,15 @@ def page_of(
         QueryprofError: the file with the functions' times cannot be read.
     """
     from queryprof.analysis.report import Report
-    from queryprof.cli.reading import read_whole
+    from queryprof.cli.reading import read_combined_profile
     from queryprof.findings.lookup import findings_of
     from queryprof.findings.proved import with_proofs
     from queryprof.program.sources import Sources
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
 
-    report = Report(read_whole(file), top=MAX_BOTTLENECKS)
-    before = Report(read_whole(against)) if against else None
+    report = Report(read_combined_profile(file), top=MAX_BOTTLENECKS)
+    before = Report(read_combined_profile(against)) if against else None
     source = Sources(report.profile.sources).lines_around if with_source else None
     tree = _function_tree(functions) if functions else None
     findings = findings_of(report, databases)

@@ -26,26 +26,28 @@ def locks(file: str) -> None:
     """
     if os.path.isdir(file) or file.endswith(ENDING) or (os.path.isfile(file) and is_trace(file)):
         from queryprof.analysis.report import Report
-        from queryprof.cli.reading import read_whole
+        from queryprof.cli.reading import read_combined_profile
         from queryprof.report.terminal.locks import print_locks
 
-        print_locks(Report(read_whole(file)))
+        print_locks(Report(read_combined_profile(file)))
         return
     from queryprof.model import Profile
     from queryprof.program.lock_owners import owners_of
-    from queryprof.region.live import Watch
+    from queryprof.region.live import ActivityReader
     from queryprof.report.inert import visible
     from queryprof.report.places import Places
     from queryprof.report.terminal.top import held_for
-    from queryprof.trace.attached import identity_of
+    from queryprof.trace.attached import file_identity
 
     if not os.path.isfile(file):
         why = "not a file" if os.path.exists(file) else "no such file"
         raise QueryprofError(f"locks: {file}: {why}")
-    identity = identity_of(os.stat(file))
+    identity = file_identity(os.stat(file))
     owners = owners_of(os.path.realpath(file))
-    watch = Watch(pids={owner.pid for owner in owners})
-    held = [one for process in watch.look() for one in process.held if one.identity == identity]
+    watch = ActivityReader(pids={owner.pid for owner in owners})
+    held = [
+        one for process in watch.read_activity() for one in process.held if one.identity == identity
+    ]
     watch.close()
     places = Places(Profile((), ()))
     if not _may_be_database(file):

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import click
 
 from queryprof.cli.group import LazyGroup
-from queryprof.cli.output import drop_output, output_to_reader
+from queryprof.cli.output import allow_closed_output, discard_closed_output
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
 from queryprof.version import __version__
@@ -42,7 +42,7 @@ class Commands(LazyGroup):
     """All commands."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with output_to_reader():
+        with allow_closed_output():
             return super().invoke(ctx)
 
     def resolve_command(
@@ -89,25 +89,25 @@ def main() -> None:
     except click.Abort:
         import signal
 
-        from queryprof.cli.command import end_by
+        from queryprof.cli.command import end_by_signal
 
-        end_by(signal.SIGINT)  # a shell's loop ends only if its command ended by the signal
+        end_by_signal(signal.SIGINT)  # a shell's loop ends only if its command ended by the signal
     except click.ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and newer
             error.show()
         else:
-            click.echo(_in_one_line(error), err=True)
+            click.echo(_one_line_error(error), err=True)
         sys.exit(EXIT_ERROR)
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
     except OSError as error:
-        drop_output()
+        discard_closed_output()
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
 
 
-def _in_one_line(error: click.ClickException) -> str:
+def _one_line_error(error: click.ClickException) -> str:
     """Return the error in one line, with the command that prints the help."""
     message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None

@@ -8,8 +8,8 @@ import sys
 
 import click
 
-from queryprof.cli.fleet_extra import extra
-from queryprof.core.absence import absence
+from queryprof.cli.fleet_extra import extra_imports
+from queryprof.core.absence import absence_reason
 from queryprof.errors import QueryprofError
 
 
@@ -43,14 +43,14 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool) -> Non
     """
     if not os.path.isdir(directory):
         raise QueryprofError(f"mcp: {directory}: no such directory")
-    if commands and (reason := absence()):
+    if commands and (reason := absence_reason()):
         raise QueryprofError(f"mcp: --record: nothing is recorded here: {reason}")
-    with extra("mcp"):
-        from queryprof.agent.answers import Answers
+    with extra_imports("mcp"):
+        from queryprof.agent.answers import TraceAnswers
         from queryprof.agent.recording import AllowedCommands
-        from queryprof.agent.server import server
+        from queryprof.agent.server import mcp_server
 
-    answers = Answers(directory)
+    answers = TraceAnswers(directory)
     recorded = AllowedCommands(commands, answers.directory, with_parameters)
 
     def end(*_: object) -> None:
@@ -59,6 +59,6 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool) -> Non
 
     signal.signal(signal.SIGTERM, end)
     try:
-        server(answers, recorded).run("stdio")
+        mcp_server(answers, recorded).run("stdio")
     finally:
         recorded.end()

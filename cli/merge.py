@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from queryprof.trace.checked_rows import CheckedTrace
 
 
-def _is_same(output: str, given: str) -> bool:
+def _is_same_file(output: str, given: str) -> bool:
     return os.path.exists(output) and os.path.exists(given) and os.path.samefile(output, given)
 
 
-def _without_output(traces: list[str], given: str, output: str) -> list[str]:
+def _exclude_output(traces: list[str], given: str, output: str) -> list[str]:
     """Remove the output, which an earlier merge may have left in the directory, from the traces."""
-    return [one for one in traces if one == given or not _is_same(output, one)]
+    return [one for one in traces if one == given or not _is_same_file(output, one)]
 
 
 @click.command()
@@ -40,32 +40,34 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     """
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import SkippedInputs, in_several
-    from queryprof.collect.given_traces import traces_of
-    from queryprof.collect.leftovers import Leftovers
+    from queryprof.cli.reading import SkippedInputNotes, several_traces_note
+    from queryprof.collect.given_traces import traces_for_argument
+    from queryprof.collect.leftovers import LeftRecordings
     from queryprof.collect.merge import merge_traces
-    from queryprof.collect.reader import opened_beside
+    from queryprof.collect.reader import opened_trace_of_many
     from queryprof.trace.header import is_trace
 
     traces = [
-        trace for given in inputs for trace in _without_output(traces_of(given), given, output)
+        trace
+        for given in inputs
+        for trace in _exclude_output(traces_for_argument(given), given, output)
     ]
     if not traces:
         raise QueryprofError(f"{output}: the only trace there; nothing to merge")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and not is_trace(output):
         raise QueryprofError(f"{output}: exists and is not a queryprof trace; choose another name")
-    if is_there and len(traces) == 1 and not _is_same(output, traces[0]):
+    if is_there and len(traces) == 1 and not _is_same_file(output, traces[0]):
         raise QueryprofError(
             f"{output}: already exists; to merge it with {inputs[0]}, write to a new file:"
             f" queryprof merge ALL.qprof {output} {inputs[0]}"
         )
-    leftovers, left_out = Leftovers(), SkippedInputs()
+    leftovers, left_out = LeftRecordings(), SkippedInputNotes()
 
     def opened(path: str) -> AbstractContextManager[CheckedTrace]:
-        return opened_beside(path, leftovers, left_out.add)
+        return opened_trace_of_many(path, leftovers, left_out.add)
 
     with progress("merging", len(traces)) as step:
         repeated = merge_traces(output, traces, step, opened, collapses)
     if repeated:
-        print_message(in_several(repeated))
+        print_message(several_traces_note(repeated))

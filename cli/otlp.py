@@ -30,37 +30,37 @@ def otlp_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_endpoint(with_text(command))
 
 
-def otlp_export(endpoint: str | None, has_text: bool) -> OtlpExport:
+def otlp_exporter(endpoint: str | None, has_text: bool) -> OtlpExport:
     """Return the exporter that OpenTelemetry's variables describe. Raises QueryprofError.
 
     Args:
         endpoint: a URL; ENVIRONMENT for OTEL_EXPORTER_OTLP_ENDPOINT.
     """
-    from queryprof.cli.fleet_extra import extra
+    from queryprof.cli.fleet_extra import extra_imports
     from queryprof.cli.output import print_message
 
-    with extra("otlp"):
+    with extra_imports("otlp"):
         from queryprof.telemetry.otlp_export import OtlpExport
-        from queryprof.telemetry.otlp_sending import Sender, settings_in
-    settings = settings_in(os.environ, None if endpoint == ENVIRONMENT else endpoint)
-    return OtlpExport(Sender(settings, print_message), has_text, settings.is_cumulative)
+        from queryprof.telemetry.otlp_sending import OtlpSender, read_endpoint_settings
+    settings = read_endpoint_settings(os.environ, None if endpoint == ENVIRONMENT else endpoint)
+    return OtlpExport(OtlpSender(settings, print_message), has_text, settings.is_cumulative)
 
 
-def export_otlp(given: tuple[str, ...], endpoint: str | None, has_text: bool) -> int:
+def send_traces_by_otlp(given: tuple[str, ...], endpoint: str | None, has_text: bool) -> int:
     """Send traces, each window separately. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import SkippedInputs
-    from queryprof.collect.given_traces import traces_of
+    from queryprof.cli.reading import SkippedInputNotes
+    from queryprof.collect.given_traces import traces_for_argument
     from queryprof.collect.reader import read_windows
 
-    export = otlp_export(endpoint, has_text)
-    left_out = SkippedInputs()
+    export = otlp_exporter(endpoint, has_text)
+    left_out = SkippedInputNotes()
     traces: list[str] = []
     for one in given:
         with left_out:
-            traces += traces_of(one)
+            traces += traces_for_argument(one)
     points = spans = sent_bytes = 0
     with progress("sending", len(traces)) as step:
         for path in traces:

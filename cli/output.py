@@ -12,7 +12,7 @@ import click
 from queryprof.report.inert import visible
 
 
-def drop_output() -> None:
+def discard_closed_output() -> None:
     """Discard buffered output for closed streams, so that Python prints no error at its end."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -23,7 +23,7 @@ def drop_output() -> None:
 
 
 @contextmanager
-def output_to_reader() -> Iterator[None]:
+def allow_closed_output() -> Iterator[None]:
     """Let the reader (a pager, head) stop reading early.
 
     This is not an error, and does not change the exit status.
@@ -32,10 +32,10 @@ def output_to_reader() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        drop_output()
+        discard_closed_output()
 
 
 def print_message(text: str) -> None:
     """Print a line about queryprof on stderr."""
-    with output_to_reader():
+    with allow_closed_output():
         click.echo(f"queryprof: {visible(text)}", err=True)

@@ -25,7 +25,7 @@ def progress(what: str, steps: int) -> Iterator[Callable[[], None]]:
         nonlocal bar, done
         done += 1
         if bar is None and sys.stderr.isatty() and time.monotonic() - started > VISIBLE_AFTER_S:
-            bar = _bar(what, steps)
+            bar = _progress_bar(what, steps)
             bar.start()
         if bar is not None:
             bar.update(bar.task_ids[0], completed=done)
@@ -37,7 +37,7 @@ def progress(what: str, steps: int) -> Iterator[Callable[[], None]]:
             bar.stop()
 
 
-def _bar(what: str, steps: int) -> Progress:
+def _progress_bar(what: str, steps: int) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -18,7 +18,7 @@ from queryprof.errors import QueryprofError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queryprof.region.live import Watch
+    from queryprof.region.live import ActivityReader
     from queryprof.telemetry.counters import MetricSeries
 
 LOOK_S = 5.0
@@ -48,20 +48,20 @@ def prometheus(listen: str, target: str | None) -> None:
     processes. It reads them every 5 seconds.
     """
     from queryprof.cli.top import target_filter
-    from queryprof.region.live import Watch
+    from queryprof.region.live import ActivityReader
 
-    address = _address(listen)
-    watch = Watch(target_filter(target, "prometheus"))
-    endpoint = Endpoint(watch)
+    address = _parse_address(listen)
+    watch = ActivityReader(target_filter(target, "prometheus"))
+    endpoint = ServedCounters(watch)
     try:
         server = _MetricsServer(address, endpoint)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"--listen {listen}: {reason}") from error
-    if not endpoint.look() and target:
+    if not endpoint.read_processes() and target:
         print_message(f"{target}: no running process is recorded there yet")
     threading.Thread(
-        target=endpoint.look_again, args=(server.shutdown,), name="looks", daemon=True
+        target=endpoint.read_repeatedly, args=(server.shutdown,), name="looks", daemon=True
     ).start()
     host, port = server.server_address[:2]
     shown = f"[{host!s}]" if ":" in str(host) else str(host)
@@ -76,38 +76,38 @@ def prometheus(listen: str, target: str | None) -> None:
         raise QueryprofError(f"prometheus ended: {endpoint.failure}")
 
 
-def _address(listen: str) -> tuple[str, int]:
+def _parse_address(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{listen!r} is not HOST:PORT", param_hint="--listen")
     return host.strip("[]"), int(port)
 
 
-class Endpoint:
+class ServedCounters:
     """The served counters, as of the last reading.
 
     Attributes:
         failure: why reading has stopped, or "".
     """
 
-    def __init__(self, watch: Watch) -> None:
-        from queryprof.cli.fleet_extra import extra
+    def __init__(self, watch: ActivityReader) -> None:
+        from queryprof.cli.fleet_extra import extra_imports
 
-        with extra("prometheus"):
+        with extra_imports("prometheus"):
             from queryprof.telemetry import prometheus_metrics
         from queryprof.telemetry.counters import MetricSeries
 
-        self._exposed = prometheus_metrics.exposed
+        self._exposed = prometheus_metrics.exposition
         self._watch = watch
         self._counters: MetricSeries = MetricSeries()
         self._lock = threading.Lock()
         self._known: dict[str, tuple[str, bytes]] = {}
         self.failure = ""
 
-    def look(self) -> int:
+    def read_processes(self) -> int:
         """Read the processes, and return their number."""
         with self._lock:
-            found = self._watch.look()
+            found = self._watch.read_activity()
             self._counters.add(found)
             self._known.clear()
             left_out, self._watch.left_out[:] = self._watch.left_out[:], []
@@ -115,7 +115,7 @@ class Endpoint:
             print_message(f"skipped: {reason}")
         return len(found)
 
-    def look_again(self, end: Callable[[], None]) -> None:
+    def read_repeatedly(self, end: Callable[[], None]) -> None:
         """Read repeatedly. Calls `end` if a reading fails, because old figures would look
         current.
         """
@@ -124,7 +124,7 @@ class Endpoint:
             due += LOOK_S
             time.sleep(max(0.0, due - time.monotonic()))
             try:
-                self.look()
+                self.read_processes()
             except Exception as error:
                 self.failure = f"{type(error).__name__}: {error}"
                 end()
@@ -147,7 +147,7 @@ class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], endpoint: Endpoint) -> None:
+    def __init__(self, address: tuple[str, int], endpoint: ServedCounters) -> None:
         self.endpoint = endpoint
         self.names = {address[0].lower(), "localhost"}
         self._open: dict[socket.socket, None] = {}  # oldest first
@@ -156,7 +156,7 @@ class _MetricsServer(ThreadingHTTPServer):
         self.address_family = found[0][0]
         super().__init__(address, _Handler)
 
-    def accepts(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Return whether a request may name this host.
 
         A page of another site could let its own name resolve to this machine (DNS rebinding), and
@@ -206,14 +206,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the counters; 404 for another path, 403 for another host's name."""
-        self._answer(with_content=True)
+        self._send_counters(with_content=True)
 
     def do_HEAD(self) -> None:
         """Send the headers of do_GET, without the content."""
-        self._answer(with_content=False)
+        self._send_counters(with_content=False)
 
-    def _answer(self, with_content: bool) -> None:
-        if not self.server.accepts(self.headers.get("Host", "localhost")):
+    def _send_counters(self, with_content: bool) -> None:
+        if not self.server.accepts_host(self.headers.get("Host", "localhost")):
             self.send_error(403, "Forbidden", "This is not the name of this endpoint.")
             return
         if self.path.partition("?")[0] not in PATHS:

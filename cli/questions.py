@@ -53,7 +53,7 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         try:
             if not start + end:
                 raise ValueError
-            return _instant(start), _instant(end)
+            return _parse_instant(start), _parse_instant(end)
         except (ValueError, OverflowError):
             self.fail(
                 f"{value!r}: write 36h, 7d, 2w, 2026-11-01, 2026-11-01T06:00 or START..END",
@@ -62,7 +62,7 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
             )
 
 
-def _instant(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     """Return a date or time in UTC, or the time this age ago. Raises ValueError."""
     if not text:
         return None
@@ -110,15 +110,15 @@ def report(places: tuple[str, ...], by: str, form: str, **selected: Any) -> None
     The times are sums over all hosts of PLACES. These are directories of Parquet files, stores
     (s3://...) or traces.
     """
-    from queryprof.cli.fleet_places import opened
-    from queryprof.cli.output import output_to_reader
+    from queryprof.cli.fleet_places import opened_places
+    from queryprof.cli.output import allow_closed_output
 
     selection = _parse_selection(selected)
     rows_of = {"table": 0, "json": ALL_ROWS}  # 0: the vital few
-    with opened(places, selection) as (engine, notes):
+    with opened_places(places, selection) as (engine, notes):
         engine.refuse_nothing(selection)
         rows = engine.answer("ranking", selection, by=by, top=rows_of[form]).records()
-        with output_to_reader():
+        with allow_closed_output():
             _print_ranking(rows, by, form)
     notes.print()
     sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
@@ -131,15 +131,15 @@ def _question_command(name: str, summary: str) -> click.Command:
     @FORMAT
     @selection_options
     def command(places: tuple[str, ...], form: str, **selected: Any) -> None:
-        from queryprof.cli.fleet_places import opened
-        from queryprof.cli.output import output_to_reader
+        from queryprof.cli.fleet_places import opened_places
+        from queryprof.cli.output import allow_closed_output
 
         selection = _parse_selection(selected)
-        with opened(places, selection) as (engine, notes):
+        with opened_places(places, selection) as (engine, notes):
             engine.refuse_nothing(selection)
             engine.refuse_several(selection)
-            with output_to_reader():
-                _answer(engine, selection, name, form)
+            with allow_closed_output():
+                _print_answer(engine, selection, name, form)
         notes.print()
         sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
 
@@ -172,28 +172,28 @@ def compare(
     **selected: Any,
 ) -> None:
     """Show what got worse from version V1 to version V2."""
-    from queryprof.cli.fleet_extra import fleet_extra
-    from queryprof.cli.fleet_places import opened
-    from queryprof.cli.output import output_to_reader
+    from queryprof.cli.fleet_extra import fleet_extra_imports
+    from queryprof.cli.fleet_places import opened_places
+    from queryprof.cli.output import allow_closed_output
 
     selection = _parse_selection(selected)
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.comparison import compare_versions
-    with opened(places, selection) as (engine, notes):
+    with opened_places(places, selection) as (engine, notes):
         engine.refuse_nothing(selection)
         engine.refuse_several(selection)
         comparison = compare_versions(engine, selection, before, after)
         worse = comparison.worse(fail_on or GATES)
-        with output_to_reader():
+        with allow_closed_output():
             _print_comparison(comparison, worse, form)
     notes.print()
     sys.exit(EXIT_WORSE if worse else EXIT_LEFT_OUT if notes.left_out else 0)
 
 
 def _parse_selection(selected: dict[str, Any]) -> Selection:
-    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.fleet_extra import fleet_extra_imports
 
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.duck import Selection
     since, until = selected["during"]
     return Selection(since=since, until=until, **dict(selected["where"]))
@@ -206,10 +206,10 @@ def _print_ranking(rows: list[dict[str, Any]], by: str, form: str) -> None:
         _print_json(rows)
         return
     more = rows[0]["all_groups"] - len(rows) if rows else 0
-    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
+    print_cards(_ranking_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
 
 
-def _answer(engine: Engine, selection: Selection, question: str, form: str) -> None:
+def _print_answer(engine: Engine, selection: Selection, question: str, form: str) -> None:
     from queryprof.report.terminal.fleet import CARDS, print_cards
 
     rows = engine.answer(question, selection).records()
@@ -222,7 +222,7 @@ def _answer(engine: Engine, selection: Selection, question: str, form: str) -> N
     print_cards(title, shown, len(cards) - len(shown))
 
 
-def _title(rows: list[dict[str, Any]], by: str) -> str:
+def _ranking_title(rows: list[dict[str, Any]], by: str) -> str:
     from queryprof.analysis.units import count, counted, duration, percent
 
     first = rows[0]

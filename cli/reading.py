@@ -20,7 +20,7 @@ has the same sums and loads at once.
 """
 
 
-class SkippedInputs:
+class SkippedInputNotes:
     """Prints why inputs cannot be read, each reason once.
 
     Used as a context, it catches and prints errors, so that the command can continue.
@@ -52,21 +52,21 @@ class SkippedInputs:
         return False
 
 
-def read_whole(path: str) -> Profile:
+def read_combined_profile(path: str) -> Profile:
     """Return the profile of a trace, or of all traces of a directory or pattern together.
 
     For commands that end soon: it disables garbage collection. Raises TraceError.
     """
     import gc
 
-    from queryprof.collect.given_traces import traces_of
+    from queryprof.collect.given_traces import traces_for_argument
 
     gc.disable()  # a large trace has 100,000 objects that all live until the end
-    traces = traces_of(path)
-    return _read_one(path) if traces == [path] else _read_all(path, traces)
+    traces = traces_for_argument(path)
+    return _read_one_trace(path) if traces == [path] else _read_all_traces(path, traces)
 
 
-def _read_all(given: str, traces: Sequence[str]) -> Profile:
+def _read_all_traces(given: str, traces: Sequence[str]) -> Profile:
     from queryprof.analysis.overview import unended_processes
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
@@ -79,9 +79,9 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
     ended = len(profile.processes) - running - killed
     kinds = {"running": running, "ended": ended, "killed or in another container": killed}
     listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
-    more = f", {profile.more.count:,} that ended and are not listed" if profile.more else ""
+    more = f", {profile.unlisted.count:,} that ended and are not listed" if profile.unlisted else ""
     print_message(
-        f"{given}: {counted(len(traces), 'trace')} of {_processes(profile.process_count)}"
+        f"{given}: {counted(len(traces), 'trace')} of {_process_count(profile.process_count)}"
         f"{': ' * bool(listed)}{listed}{more}"
     )
     if profile.left_out:
@@ -89,22 +89,22 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
         rest = f"; and {hidden:,} more" if hidden > 0 else ""
         print_message(f"skipped: {'; '.join(profile.left_out[:SHOWN])}{rest}")
     if repeated:
-        print_message(in_several(repeated))
-    _print_size(given, profile)
+        print_message(several_traces_note(repeated))
+    _print_size_advice(given, profile)
     return profile
 
 
-def in_several(processes: int) -> str:
+def several_traces_note(processes: int) -> str:
     """Return a line about processes that are in several traces."""
     verb = "process is" if processes == 1 else "processes are"
     return f"{processes:,} {verb} in more than one trace, and counted each time"
 
 
-def _processes(count: int) -> str:
+def _process_count(count: int) -> str:
     return f"{count:,} {'process' if count == 1 else 'processes'}"
 
 
-def _print_size(given: str, profile: Profile) -> None:
+def _print_size_advice(given: str, profile: Profile) -> None:
     """Print how to make a trace smaller if it takes long to load."""
     from queryprof.cli.output import print_message
 
@@ -116,7 +116,7 @@ def _print_size(given: str, profile: Profile) -> None:
         )
 
 
-def _read_one(path: str) -> Profile:
+def _read_one_trace(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
     from queryprof.collect.recovery import child_traces, save_left_recordings
     from queryprof.report.inert import visible
@@ -127,15 +127,15 @@ def _read_one(path: str) -> Profile:
             err=True,
         )
     profile = read_profile(path)
-    _print_size(path, profile)
+    _print_size_advice(path, profile)
     since_unix_ns = min((p.start_unix_ns for p in profile.processes), default=0)
     others = child_traces(path, since_unix_ns, {p.pid for p in profile.processes})
     if others:
-        click.echo(f"queryprof: {visible(_other_traces(path, others))}", err=True)
+        click.echo(f"queryprof: {visible(_other_traces_note(path, others))}", err=True)
     return profile
 
 
-def _other_traces(path: str, others: Sequence[str]) -> str:
+def _other_traces_note(path: str, others: Sequence[str]) -> str:
     """Return a line about the processes of a recording that have their own traces."""
     import os
     from shlex import quote

@@ -15,8 +15,8 @@ from shutil import rmtree
 import queryprof.startup
 from queryprof.cli.output import print_message
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
-from queryprof.collect.collection import SUFFIX, Collection
-from queryprof.collect.output_path import is_null, refuse_to_replace
+from queryprof.collect.collection import SUFFIX, CommandDirectory
+from queryprof.collect.output_path import is_null_device, refuse_to_replace
 from queryprof.core.settings import (
     EXPLAIN_LOCKS_VARIABLE,
     PARAMETERS_VARIABLE,
@@ -24,9 +24,9 @@ from queryprof.core.settings import (
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError, TraceError
-from queryprof.recorder.autoload import RUNNER_VARIABLE, VARIABLE, Runner
+from queryprof.recorder.autoload import RUNNER_VARIABLE, VARIABLE, RunnerFacts
 from queryprof.region.region import RECORDS, opened_region
-from queryprof.region.region_files import is_living, regions_of, remove, temporary_stem
+from queryprof.region.region_files import is_living, regions_of_trace, remove_files, temporary_stem
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -49,7 +49,7 @@ def environment_with_hook() -> dict[str, str]:
 
 
 @contextmanager
-def no_signals() -> Iterator[None]:
+def blocked_signals() -> Iterator[None]:
     """Block signals in threads that start in the block.
 
     A signal wakes the main thread only if no other thread receives it.
@@ -61,7 +61,7 @@ def no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Parts:
+class CommandRecordings:
     """A directory next to the output for the recordings of a command's processes.
 
     Attributes:
@@ -75,7 +75,7 @@ class Parts:
 
     def __init__(self, output: str) -> None:
         self.output = os.path.abspath(output)
-        self.keeps_output = not is_null(self.output)
+        self.keeps_output = not is_null_device(self.output)
         if self.keeps_output:
             refuse_to_replace(self.output)
         try:
@@ -87,8 +87,8 @@ class Parts:
         except OSError as error:
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         try:
-            self._collection = Collection(self.directory, self._add_times)
-            self._collection.sign()
+            self._collection = CommandDirectory(self.directory, self._add_process_facts)
+            self._collection.sign_as_runner()
         except OSError as error:
             rmtree(self.directory, ignore_errors=True)  # nothing marks it as queryprof's yet
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
@@ -98,7 +98,7 @@ class Parts:
         self._seen_ns: dict[int, int] = {}  # by process id: when it was last seen running
         self._ended_ns = 0  # when the command ended
 
-    def beside(self, name: str) -> str:
+    def path_beside(self, name: str) -> str:
         """Return a path for a file that is removed with the recordings."""
         return os.path.join(self.directory, name)
 
@@ -123,13 +123,13 @@ class Parts:
             environment[ROOTS_VARIABLE] = os.pathsep.join(os.path.abspath(root) for root in roots)
         return environment
 
-    def runner(self, profiles_functions: bool = False) -> Runner:
+    def runner(self, profiles_functions: bool = False) -> RunnerFacts:
         """Return the facts that the processes need."""
         directory = os.path.join(os.path.abspath(self.directory), "")
-        return Runner(os.getpid(), directory, profiles_functions)
+        return RunnerFacts(os.getpid(), directory, profiles_functions)
 
     @contextmanager
-    def collecting(self, first: Callable[[], None] | None = None) -> Iterator[None]:
+    def watching_processes(self, first: Callable[[], None] | None = None) -> Iterator[None]:
         """Check the processes once a second while the block runs.
 
         If there are many regions, those of ended processes are collected.
@@ -143,10 +143,10 @@ class Parts:
             if first and not is_over.wait(FIRST_DELAY_S):
                 first()
             while not is_over.wait(LOOK_INTERVAL_S):
-                self._look()
+                self._check_processes()
 
         thread = threading.Thread(target=look, name="queryprof collects", daemon=True)
-        with no_signals():
+        with blocked_signals():
             thread.start()
         try:
             yield
@@ -155,8 +155,8 @@ class Parts:
             is_over.set()
             thread.join()
 
-    def _look(self) -> None:
-        paths = regions_of(self.directory)
+    def _check_processes(self) -> None:
+        paths = regions_of_trace(self.directory)
         for path in paths:
             try:
                 with opened_region(path) as region:
@@ -164,13 +164,13 @@ class Parts:
                     if lives:
                         self._seen_ns[int(region["pid"])] = unix_ns()
                     if lives and len(paths) <= REGIONS_LEFT:
-                        self._times.look(region, unix_ns())
+                        self._times.record_usage(region, unix_ns())
                 if lives is False and len(paths) > REGIONS_LEFT:
                     self._collection.take(path)
             except (QueryprofError, OSError, sqlite3.Error):
                 continue  # the next check tries again
 
-    def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
+    def _add_process_facts(self, store: TraceStore, process: int, pid: int) -> None:
         """Add facts about a recorded process that the process could not write itself.
 
         These are its threads' usage, and the minimum time that it ran.
@@ -193,13 +193,13 @@ class Parts:
         The pids are from the processes' own namespaces.
         """
         deadline = time.monotonic() + timeout_s
-        while (living := self._living()) and time.monotonic() < deadline:
+        while (living := self._running_pids()) and time.monotonic() < deadline:
             time.sleep(0.02)
         return living
 
-    def _living(self) -> list[int]:
+    def _running_pids(self) -> list[int]:
         living = []
-        for path in regions_of(self.directory):
+        for path in regions_of_trace(self.directory):
             try:
                 with opened_region(path) as region:
                     if region.state == RECORDS and is_living(region):
@@ -252,7 +252,7 @@ class Parts:
         """Remove the directory and its contents."""
         self._collection.remove()
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Remove the recordings as well, without making a trace."""
-        remove(self._collection.regions)
+        remove_files(self._collection.regions)
         self.remove()

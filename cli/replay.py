@@ -13,8 +13,8 @@ from queryprof.errors import QueryprofError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queryprof.replay.player import Played
-    from queryprof.replay.replaying import Replay, Setting
+    from queryprof.replay.player import ReplayResult
+    from queryprof.replay.replaying import Replay, ReplaySetting
 
 MAX_REASONS = 5
 
@@ -80,18 +80,18 @@ def replay(
     """
     from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import (
-        Setting,
+        ReplaySetting,
         load_replay,
         parse_pragma,
         play_on_copy,
         texts_with_different_rows,
     )
 
-    chosen = Setting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
-    sides = [Setting()] if chosen == Setting() else [Setting(), chosen]
+    chosen = ReplaySetting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
+    sides = [ReplaySetting()] if chosen == ReplaySetting() else [ReplaySetting(), chosen]
     found = load_replay(file, database)
     with passing_folder() as folder:
-        runs: list[list[Played]] = [[] for _ in sides]
+        runs: list[list[ReplayResult]] = [[] for _ in sides]
         traces: list[list[str]] = [[] for _ in sides]
         for turn in range(rounds):
             for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
@@ -111,7 +111,10 @@ def replay(
 
 
 def _print_summary(
-    found: Replay, sides: Sequence[Setting], runs: Sequence[Sequence[Played]], others: Sequence[str]
+    found: Replay,
+    sides: Sequence[ReplaySetting],
+    runs: Sequence[Sequence[ReplayResult]],
+    others: Sequence[str],
 ) -> None:
     """Print what was replayed on stderr, because a program may read the comparison."""
     from queryprof.analysis.units import counted, duration

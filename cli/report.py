@@ -87,14 +87,14 @@ def report(
     FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.analysis.report import TOP_SHOWN, Report
-    from queryprof.cli.reading import read_whole
+    from queryprof.cli.reading import read_combined_profile
 
     if show and dimension:
         raise click.UsageError("--show and --by cannot be combined")
     if show and form != "table" and (form, show) != ("json", "loops"):
         raise click.UsageError(f"--show {show} is only a table; --format json has all data")
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
-    found = Report(read_whole(file), sort, shown)
+    found = Report(read_combined_profile(file), sort, shown)
     if form == "json":
         _print_json(found, dimension)
     elif form == "markdown":

@@ -40,7 +40,7 @@ def has_uncommitted_changes() -> bool:
 
 
 @contextmanager
-def checkouts(commits: list[str]) -> Iterator[list[str]]:
+def temporary_checkouts(commits: list[str]) -> Iterator[list[str]]:
     """Check commits out into temporary worktrees, and remove them afterwards.
 
     Yields, for each commit, the directory that corresponds to the working directory in this

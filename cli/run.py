@@ -13,7 +13,7 @@ from queryprof.operations import NO_CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.cli.recording import Parts
+    from queryprof.cli.recording import CommandRecordings
     from queryprof.report.export.functions import Statistics
 
 MAX_WORKLOAD_BYTES = 256_000_000
@@ -61,41 +61,41 @@ def run(
     stderr. The program's output and exit status do not change.
     """
     from queryprof.cli.command import python_command, run_command
-    from queryprof.cli.recording import Parts
-    from queryprof.cli.signals import Forwarding
+    from queryprof.cli.recording import CommandRecordings
+    from queryprof.cli.signals import SignalForwarding
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
 
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
-    with Forwarding() as signals:
-        parts = Parts(output or f"{name}.qprof")
-        functions = _functions_beside(parts) if profiles_functions else None
+    with SignalForwarding() as signals:
+        parts = CommandRecordings(output or f"{name}.qprof")
+        functions = _recorded_statistics_path(parts) if profiles_functions else None
         environment = dict(parts.environment(parameters, (), explain_locks, bool(functions)))
         if records_workload:
-            environment[WORKLOAD_VARIABLE] = _workload_beside(parts)
+            environment[WORKLOAD_VARIABLE] = _workload_prefix(parts)
         try:
-            with parts.collecting(None if no_report else _import_report):
+            with parts.watching_processes(None if no_report else _import_report):
                 status = run_command(arguments, environment, signals)
         except QueryprofError:
             parts.remove()
             raise
         made = _make_trace(parts, functions)
     if made:
-        _show(parts, made, no_report)
+        _report_results(parts, made, no_report)
     status.exit()
 
 
-def report_recording(parts: Parts, no_report: bool) -> bool:
+def report_recording(parts: CommandRecordings, no_report: bool) -> bool:
     """Make the trace of a recording, and print its report. Returns False if there is no trace,
     after printing the reason.
     """
     made = _make_trace(parts, None)
     if made:
-        _show(parts, made, no_report)
+        _report_results(parts, made, no_report)
     return bool(made)
 
 
-class Made(NamedTuple):
+class OtherResults(NamedTuple):
     """Other results of a recording, in addition to its trace.
 
     Attributes:
@@ -106,20 +106,20 @@ class Made(NamedTuple):
     functions: Statistics | None
 
 
-def _show(parts: Parts, made: Made, no_report: bool) -> None:
+def _report_results(parts: CommandRecordings, made: OtherResults, no_report: bool) -> None:
     """Print the report, and write the other requested files. Never raises.
 
     The program's own exit status matters more than these files.
     """
-    from queryprof.cli.output import output_to_reader, print_message
+    from queryprof.cli.output import allow_closed_output, print_message
 
     try:
         if not no_report:
-            with output_to_reader():
+            with allow_closed_output():
                 _print_report(parts)
         if made.has_functions:
-            with output_to_reader():
-                _write_functions(made.functions, parts.output)
+            with allow_closed_output():
+                _write_statistics(made.functions, parts.output)
     except KeyboardInterrupt:
         print_message("interrupted")  # only the report is interrupted
     except Exception as error:
@@ -128,7 +128,7 @@ def _show(parts: Parts, made: Made, no_report: bool) -> None:
         parts.remove()
 
 
-def _make_trace(parts: Parts, functions: str | None) -> Made | None:
+def _make_trace(parts: CommandRecordings, functions: str | None) -> OtherResults | None:
     """Make the trace. Returns None after printing the reason if there is no trace."""
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
@@ -136,7 +136,7 @@ def _make_trace(parts: Parts, functions: str | None) -> Made | None:
     try:
         with progress("merging", parts.count) as step:
             merged = parts.merge(step)
-        made = Made(bool(functions), _take_statistics(functions) if functions else None)
+        made = OtherResults(bool(functions), _read_and_remove(functions) if functions else None)
     except Exception as error:
         print_message(str(error))
         return None
@@ -152,15 +152,15 @@ def _make_trace(parts: Parts, functions: str | None) -> Made | None:
     return made
 
 
-def _print_report(parts: Parts) -> None:
+def _print_report(parts: CommandRecordings) -> None:
     """Print the report and the trace's path to stderr.
 
     Imports little if there is nothing to report.
     """
     from queryprof.report.inert import visible
-    from queryprof.trace.processes import has_recorded
+    from queryprof.trace.processes import is_worth_keeping
 
-    if has_recorded(parts.output):
+    if is_worth_keeping(parts.output):
         from queryprof.analysis.report import TOP_SHOWN, Report
         from queryprof.collect.reader import read_profile
         from queryprof.findings.lookup import findings_of
@@ -174,7 +174,7 @@ def _print_report(parts: Parts) -> None:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 
 
-def _write_functions(statistics: Statistics | None, trace: str) -> None:
+def _write_statistics(statistics: Statistics | None, trace: str) -> None:
     """Write cProfile's statistics, with the statements of a trace, next to the trace."""
     from queryprof.collect.reader import read_profile
     from queryprof.output_file import write_output
@@ -189,7 +189,7 @@ def _write_functions(statistics: Statistics | None, trace: str) -> None:
         )
         return
     profile = read_profile(trace)
-    path = functions_path(trace)
+    path = statistics_path(trace)
     write_output(path, with_statements(statistics, profile), MARK)
     click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
@@ -200,41 +200,41 @@ def _write_functions(statistics: Statistics | None, trace: str) -> None:
         )
 
 
-def _take_statistics(path: str) -> Statistics | None:
+def _read_and_remove(path: str) -> Statistics | None:
     from queryprof.report.export.functions import read_and_remove_statistics
 
     return read_and_remove_statistics(path)
 
 
-def functions_path(trace: str) -> str:
+def statistics_path(trace: str) -> str:
     """Return the path of cProfile's statistics next to a trace."""
     return f"{os.path.splitext(trace)[0]}.prof"
 
 
-def _functions_beside(parts: Parts) -> str:
+def _recorded_statistics_path(parts: CommandRecordings) -> str:
     """Return where the recorded process writes cProfile's statistics."""
     from queryprof.recorder.autoload import FUNCTIONS_FILE
     from queryprof.report.export.functions import MARK
 
-    _need_trace(parts, "--cprofile")
-    _refuse_other_file(parts, functions_path(parts.output), MARK)
-    return parts.beside(FUNCTIONS_FILE)
+    _require_trace(parts, "--cprofile")
+    _refuse_other_file(parts, statistics_path(parts.output), MARK)
+    return parts.path_beside(FUNCTIONS_FILE)
 
 
-def _workload_beside(parts: Parts) -> str:
+def _workload_prefix(parts: CommandRecordings) -> str:
     """Return where the processes write their workloads, and remove an earlier run's workloads."""
-    from queryprof.replay.workload import prefix_of, remove_workloads
+    from queryprof.replay.workload import remove_workloads, workload_prefix
 
-    _need_trace(parts, "--record-workload")
+    _require_trace(parts, "--record-workload")
     try:
         remove_workloads(parts.output)
     except QueryprofError:
         parts.remove()
         raise
-    return f"{MAX_WORKLOAD_BYTES}:{prefix_of(os.path.abspath(parts.output))}"
+    return f"{MAX_WORKLOAD_BYTES}:{workload_prefix(os.path.abspath(parts.output))}"
 
 
-def _need_trace(parts: Parts, option: str) -> None:
+def _require_trace(parts: CommandRecordings, option: str) -> None:
     if not parts.keeps_output:
         parts.remove()
         raise click.UsageError(
@@ -242,7 +242,7 @@ def _need_trace(parts: Parts, option: str) -> None:
         )
 
 
-def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:
+def _refuse_other_file(parts: CommandRecordings, path: str, mark: bytes) -> None:
     """Report an error before the program runs."""
     from queryprof.output_file import refuse_other_file
 

@@ -40,8 +40,8 @@ def scenario(file: str) -> None:
     the trace of all processes.
     """
     described = read_scenario(file)
-    _clean(described.output)
-    trace = _record(described)
+    _prepare_output(described.output)
+    trace = _record_scenario(described)
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.collect.reader import read_profile
     from queryprof.findings.lookup import findings_of
@@ -53,7 +53,7 @@ def scenario(file: str) -> None:
     click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
 
 
-def _clean(output: str) -> None:
+def _prepare_output(output: str) -> None:
     """Create the output directory, or empty it if it has MARK."""
     mark = os.path.join(output, MARK)
     try:
@@ -70,15 +70,17 @@ def _clean(output: str) -> None:
         raise QueryprofError(f"{output}: cannot be cleaned: {error.strerror}") from error
 
 
-def _record(described: Scenario) -> str:
+def _record_scenario(described: Scenario) -> str:
     """Run all processes to their end. Returns the path of their merged trace."""
     from queryprof.cli.progress import progress
-    from queryprof.cli.recording import Parts
+    from queryprof.cli.recording import CommandRecordings
 
-    parts = Parts(os.path.join(described.output, TRACE))
+    parts = CommandRecordings(os.path.join(described.output, TRACE))
     try:
-        with parts.collecting():
-            _run(described, parts.environment(parameters=False, roots=(described.directory,)))
+        with parts.watching_processes():
+            _run_processes(
+                described, parts.environment(parameters=False, roots=(described.directory,))
+            )
     except BaseException:
         parts.remove()
         raise
@@ -88,7 +90,7 @@ def _record(described: Scenario) -> str:
     return parts.output
 
 
-def _run(described: Scenario, environment: Mapping[str, str]) -> None:
+def _run_processes(described: Scenario, environment: Mapping[str, str]) -> None:
     ready, ready_end = os.pipe()
     go_end, go = os.pipe()
     processes: list[tuple[str, subprocess.Popen[str]]] = []
@@ -116,13 +118,13 @@ def _run(described: Scenario, environment: Mapping[str, str]) -> None:
         os.close(ready_end)
         ready_end = -1
         if not _all_ready(ready, processes):
-            _stop(processes)  # a process has already ended: reported below
+            _stop_processes(processes)  # a process has already ended: reported below
         start = f"{time.monotonic() + LEAD_S:.6f}".ljust(100).encode()
         for _ in processes:
             os.write(go, start)
-        _wait(described, processes)
+        _wait_for_processes(described, processes)
     finally:
-        _stop(processes)
+        _stop_processes(processes)
         for end in (ready, ready_end, go, go_end):
             if end >= 0:
                 os.close(end)
@@ -142,14 +144,14 @@ def _all_ready(ready: int, processes: Processes) -> bool:
     return True
 
 
-def _stop(processes: Processes) -> None:
+def _stop_processes(processes: Processes) -> None:
     for _, process in processes:
         if process.poll() is None:
             process.terminate()
             process.wait()
 
 
-def _wait(described: Scenario, processes: Processes) -> None:
+def _wait_for_processes(described: Scenario, processes: Processes) -> None:
     """Wait for all processes. Raises QueryprofError for the first failed process."""
     failed = [(name, process.wait()) for name, process in processes]
     # Processes that this command stopped are not the cause, so they come last.

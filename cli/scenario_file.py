@@ -80,11 +80,13 @@ def read_scenario(path: str) -> Scenario:
         raise QueryprofError(
             f"{path}: unknown key {unknown[0]!r}; a scenario has output, groups and at"
         )
-    groups = _groups(path, table.get("groups"))
+    groups = _parse_groups(path, table.get("groups"))
     lines = table.get("at")
     if not isinstance(lines, list) or not lines:
         raise QueryprofError(f"{path}: has nothing to do: it needs a line [[at]]")
-    found = [_line(f"{path}: [[at]] {n}", line, dict(groups)) for n, line in enumerate(lines, 1)]
+    found = [
+        _parse_line(f"{path}: [[at]] {n}", line, dict(groups)) for n, line in enumerate(lines, 1)
+    ]
     output = table.get("output", os.path.splitext(os.path.basename(path))[0])
     if not isinstance(output, str) or not output:
         raise QueryprofError(f"{path}: output must be the name of a directory, not {output!r}")
@@ -92,7 +94,7 @@ def read_scenario(path: str) -> Scenario:
     return Scenario(path, beside, groups, tuple(sorted(found, key=lambda line: line.at_s)))
 
 
-def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
+def _parse_groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     if not isinstance(table, dict) or not table:
         raise QueryprofError(f"{path}: needs [groups]: names with numbers of processes")
     for name, processes in table.items():
@@ -107,7 +109,7 @@ def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     return tuple(table.items())
 
 
-def _line(where: str, line: object, groups: dict[str, int]) -> ScheduledCall:
+def _parse_line(where: str, line: object, groups: dict[str, int]) -> ScheduledCall:
     if not isinstance(line, dict) or not {"s", "group", "call"} <= set(line):
         raise QueryprofError(f"{where}: needs s, group and call")
     unknown = sorted(set(line) - {"s", "group", "call", "arguments"})

@@ -24,7 +24,7 @@ EXIT_NOT_FOUND = 3
 """A module or function of the scenario was not found."""
 
 
-def _function(call: str) -> Callable[..., Any]:
+def _import_function(call: str) -> Callable[..., Any]:
     module, _, name = call.partition(":")
     function: Callable[..., Any] = attrgetter(name)(importlib.import_module(module))
     if not callable(function):
@@ -38,7 +38,9 @@ def main() -> None:
     sys.argv[1:] = []
     sys.path.insert(0, os.getcwd())
     try:
-        lines = [(at_s, call, _function(call), args) for at_s, call, args in json.loads(text)]
+        lines = [
+            (at_s, call, _import_function(call), args) for at_s, call, args in json.loads(text)
+        ]
     except (ImportError, AttributeError, TypeError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_NOT_FOUND)

@@ -31,7 +31,7 @@ ANONYMOUS = "--anonymize cannot be combined with --otlp, whose data has names"
 ONE_COMMAND = "-- COMMAND accepts at most one PLACE, and no --once"
 
 
-class WithCommand(click.Command):
+class CommandWithProgram(click.Command):
     """A command whose arguments after `--` are another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ class WithCommand(click.Command):
         return super().parse_args(ctx, own)
 
 
-@click.command(cls=WithCommand)
+@click.command(cls=CommandWithProgram)
 @click.option("--to", metavar="DIR|URL", help="Store: a directory or a URL (s3://...).")
 @otlp_options
 @click.option(
@@ -95,22 +95,22 @@ def ship(
     for is_wrong, why in wrong:
         if is_wrong:
             raise click.UsageError(why)
-    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.fleet_extra import fleet_extra_imports
     from queryprof.cli.ship_beside import ship_beside
 
-    with fleet_extra():
+    with fleet_extra_imports():
         from queryprof.fleet.shipping import Shipping
     shipping = Shipping(int(kept_bytes), anonymize)
     notes = PrintedOnce()
     target = Destination(to, endpoint, has_text)
-    rounds = Rounds(target, every_s, notes)
+    rounds = ShippingRounds(target, every_s, notes)
     if command:
         ship_beside(command, places[0] if places else None, target, shipping, rounds)
     for place in places:
-        _refuse_missing(place)
+        _refuse_missing_place(place)
     with ExitStack() as shippers:
-        make = target.shippers(shipping, notes)
-        for some in _by_directory(places):
+        make = target.shipper_factory(shipping, notes)
+        for some in _group_by_directory(places):
             rounds.shippers.append(shippers.enter_context(make(some)))
         if once:
             rounds.send()
@@ -119,7 +119,7 @@ def ship(
             time.sleep(wait_s)
 
 
-def _by_directory(places: Sequence[str]) -> list[list[str]]:
+def _group_by_directory(places: Sequence[str]) -> list[list[str]]:
     """Group the places by directory, each once."""
     found: dict[str, dict[str, str]] = {}
     for place in places:
@@ -144,20 +144,20 @@ class PrintedOnce:
     def __call__(self, text: str) -> None:
         if text not in self._known:
             self._known.add(text)
-            self.say(text)
+            self.print_line(text)
         self.left_out = True
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line about the work itself."""
-        from queryprof.cli.output import drop_output, print_message
+        from queryprof.cli.output import discard_closed_output, print_message
 
         try:
             print_message(text)
         except OSError:
-            drop_output()
+            discard_closed_output()
 
 
-class Rounds:
+class ShippingRounds:
     """Sends the ended windows, repeatedly.
 
     Attributes:
@@ -178,7 +178,7 @@ class Rounds:
             sent: SentWindows = shipper.run()
             if sent.windows:
                 files = counted(sent.files, "file")
-                self.notes.say(
+                self.notes.print_line(
                     f"{counted(sent.windows, 'window')} sent to {self._target.name} ({files})"
                 )
 
@@ -191,12 +191,12 @@ class Rounds:
                 retry_s = FIRST_RETRY_S
                 yield self._every_s
             except (QueryprofError, OSError, sqlite3.Error) as error:
-                self.notes.say(f"{error}; tried again in {retry_s:g} s")
+                self.notes.print_line(f"{error}; tried again in {retry_s:g} s")
                 yield retry_s
                 retry_s = min(2 * retry_s, MAX_RETRY_S)
 
 
-def _location(to: str) -> Location:
+def _store_location(to: str) -> Location:
     """Return the store. Raises QueryprofError."""
     from queryprof.fleet.location import is_url, location_of
     from queryprof.fleet.parquet_files import refuse_other_schema
@@ -227,17 +227,17 @@ class Destination:
         given = (("--to", self.to), ("--otlp", self.endpoint))
         return " ".join(f"{option} {value}" for option, value in given if value)
 
-    def shippers(
+    def shipper_factory(
         self, shipping: Shipping, notes: PrintedOnce
     ) -> Callable[[Sequence[str]], Shipper]:
         """Return a function that makes the shipper of a directory's places. Raises
         QueryprofError.
         """
-        from queryprof.cli.otlp import otlp_export
+        from queryprof.cli.otlp import otlp_exporter
         from queryprof.fleet.shipping import Shipper
 
-        location = _location(self.to) if self.to else None
-        export = otlp_export(self.endpoint, self.has_text) if self.endpoint else None
+        location = _store_location(self.to) if self.to else None
+        export = otlp_exporter(self.endpoint, self.has_text) if self.endpoint else None
 
         def send(profile: Profile, batch: Batch) -> bool:
             from queryprof.telemetry.otlp_sending import RejectedError
@@ -253,7 +253,7 @@ class Destination:
         return lambda places: Shipper(places, location, shipping, notes, send if export else None)
 
 
-def _refuse_missing(place: str) -> None:
+def _refuse_missing_place(place: str) -> None:
     directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
     if not os.path.isdir(directory):
         raise QueryprofError(f"{place}: no such directory")

@@ -14,7 +14,7 @@ from queryprof.errors import QueryprofError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queryprof.cli.ship import Destination, Rounds
+    from queryprof.cli.ship import Destination, ShippingRounds
     from queryprof.fleet.shipping import Shipper, Shipping
 
 WINDOW = "1h"
@@ -34,7 +34,7 @@ def ship_beside(
     place: str | None,
     target: Destination,
     shipping: Shipping,
-    rounds: Rounds,
+    rounds: ShippingRounds,
 ) -> None:
     """Run a command, send what its processes record, and exit with its status.
 
@@ -44,26 +44,26 @@ def ship_beside(
         QueryprofError: the store, the settings or the command are invalid.
     """
     from queryprof.cli.command import python_command, run_command
-    from queryprof.cli.recording import no_signals
-    from queryprof.cli.signals import Forwarding
+    from queryprof.cli.recording import blocked_signals
+    from queryprof.cli.signals import SignalForwarding
     from queryprof.core.settings import read_settings
 
     read_settings()  # invalid settings are reported before the program runs
     arguments, _ = python_command(command)
-    with Forwarding() as signals, ExitStack() as own:
-        with no_signals():  # includes the threads of the stores' libraries
-            make = target.shippers(shipping, rounds.notes)
+    with SignalForwarding() as signals, ExitStack() as own:
+        with blocked_signals():  # includes the threads of the stores' libraries
+            make = target.shipper_factory(shipping, rounds.notes)
         directory = ""
         try:
-            directory = _directory(place)
+            directory = _recording_directory(place)
             rounds.shippers.append(own.enter_context(make([directory])))
         except (QueryprofError, OSError) as error:
-            rounds.notes.say(f"{error}: the command runs, but nothing is sent")
+            rounds.notes.print_line(f"{error}: the command runs, but nothing is sent")
         is_over = threading.Event()
         thread = threading.Thread(
-            target=_send, args=(rounds, is_over), name="queryprof ships", daemon=True
+            target=_send_until_over, args=(rounds, is_over), name="queryprof ships", daemon=True
         )
-        with no_signals():
+        with blocked_signals():
             thread.start()
         try:
             status = run_command(arguments, _command_environment(directory), signals)
@@ -71,14 +71,14 @@ def ship_beside(
             is_over.set()
             thread.join()
             for shipper in rounds.shippers:
-                _send_rest(rounds, shipper, target)
+                _send_remaining_windows(rounds, shipper, target)
         own.close()
         if directory and not place:
             _remove_if_empty(directory)
     status.exit()
 
 
-def _directory(place: str | None) -> str:
+def _recording_directory(place: str | None) -> str:
     """Return the directory in which the command's processes record. Raises OSError."""
     if place is None:
         return tempfile.mkdtemp(prefix="queryprof-ship-")
@@ -102,17 +102,17 @@ def _command_environment(directory: str) -> Mapping[str, str]:
     return environment
 
 
-def _send(rounds: Rounds, is_over: threading.Event) -> None:
+def _send_until_over(rounds: ShippingRounds, is_over: threading.Event) -> None:
     """Send until the command is over. Never raises, because an error would appear in its output."""
     try:
         for wait_s in rounds.waits_s():
             if is_over.wait(wait_s):
                 return
     except Exception as error:
-        rounds.notes.say(f"nothing more is sent before the command ends: {error}")
+        rounds.notes.print_line(f"nothing more is sent before the command ends: {error}")
 
 
-def _send_rest(rounds: Rounds, shipper: Shipper, target: Destination) -> None:
+def _send_remaining_windows(rounds: ShippingRounds, shipper: Shipper, target: Destination) -> None:
     """Send the windows that a command has left. Never raises, because the command's status matters
     more.
     """
@@ -130,16 +130,16 @@ def _send_rest(rounds: Rounds, shipper: Shipper, target: Destination) -> None:
         if waiting or shipper.has_living():
             later = f"queryprof fleet ship --once {target.options} {shipper.directory}"
             what = f"{waiting:,} not sent" if waiting else "processes still record"
-            rounds.notes.say(f"{shipper.directory}: {what}; `{later}` sends the rest")
+            rounds.notes.print_line(f"{shipper.directory}: {what}; `{later}` sends the rest")
     except Exception as error:
-        rounds.notes.say(f"{shipper.directory}: not everything was sent: {error}")
+        rounds.notes.print_line(f"{shipper.directory}: not everything was sent: {error}")
 
 
 def _remove_if_empty(directory: str) -> None:
     """Remove the directory, unless it has files or a process still records in it."""
-    from queryprof.collect.closed_windows import has_living
+    from queryprof.collect.closed_windows import has_recording_process
 
-    if not has_living(directory):
+    if not has_recording_process(directory):
         try:
             os.rmdir(directory)
         except OSError:

@@ -36,7 +36,7 @@ STOPPED, LOOK_S = ("T", "t"), 0.05
 """States of a stopped process, and how often the witness checks it."""
 
 
-class Forwarding:
+class SignalForwarding:
     """A context in which signals wait for a command, and are then forwarded.
 
     Until the command ends, no interrupt ends this process: a second Ctrl-C is meant for the
@@ -51,7 +51,7 @@ class Forwarding:
         }  # None: a handler of C code
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
-            self._witness = Witness()
+            self._witness = SignalWitness()
             # Ignored signals are inherited. Handlers are not: a child has the default.
             for number, handler in self._previous.items():
                 if handler is not signal.SIG_IGN:
@@ -137,7 +137,7 @@ class Forwarding:
             return True
 
 
-class Witness:
+class SignalWitness:
     """A process of this group that records signals without handling them.
 
     A signal that the witness has received was sent to the whole group. The witness is younger than

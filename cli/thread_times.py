@@ -36,7 +36,7 @@ class ThreadTimes:
         self._intervals: dict[int, dict[tuple[int, int], list[int]]] = defaultdict(dict)
         self._last_ns: dict[int, int] = {}
 
-    def look(self, region: Region, now_ns: int) -> None:
+    def record_usage(self, region: Region, now_ns: int) -> None:
         """Add what the threads of a region's process have used since the last call."""
         pid = int(region["pid"])
         threads = [number for (number,) in region.rows("threads", ("name",))]

@@ -18,7 +18,7 @@ from queryprof.trace.header import is_trace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.analysis.activity import Now
-    from queryprof.region.live import Chosen, Watch
+    from queryprof.region.live import ActivityReader, Chosen
 
 SORTS = ("time", "executions", "mean", "vmsteps")
 TRACE = ".qprof"
@@ -49,30 +49,30 @@ def top(target: str | None, every: float, once: bool, form: str, attaches: bool)
     TARGET is a process id, a trace, or a directory of traces. The default is all your recorded
     processes. Without a terminal it prints once.
     """
-    with _attached(target) if attaches else nullcontext():
-        _show(target, every, once, form == "json")
+    with _attached_process(target) if attaches else nullcontext():
+        _show_activity(target, every, once, form == "json")
 
 
 @contextmanager
-def _attached(target: str | None) -> Iterator[None]:
+def _attached_process(target: str | None) -> Iterator[None]:
     """Record a process while the block runs, without keeping a trace."""
-    from queryprof.cli.attach import attached
-    from queryprof.cli.recording import Parts
+    from queryprof.cli.attach import attached_processes
+    from queryprof.cli.recording import CommandRecordings
 
     if not (target or "").isdecimal():
         raise click.UsageError("--attach needs the id of a process")
-    parts = Parts(os.devnull)
+    parts = CommandRecordings(os.devnull)
     try:
-        with attached([int(str(target))], parts):
+        with attached_processes([int(str(target))], parts):
             yield
     finally:
-        parts.drop()
+        parts.discard()
 
 
-def _show(target: str | None, every: float, once: bool, as_json: bool) -> None:
-    from queryprof.region.live import Watch
+def _show_activity(target: str | None, every: float, once: bool, as_json: bool) -> None:
+    from queryprof.region.live import ActivityReader
 
-    watch = Watch(target_filter(target, "top"))
+    watch = ActivityReader(target_filter(target, "top"))
     try:
         if as_json:
             _print_json(watch, every, once)
@@ -88,55 +88,58 @@ def _show(target: str | None, every: float, once: bool, as_json: bool) -> None:
 
 def target_filter(target: str | None, command: str) -> Chosen | None:
     """Return a filter for a target; None for all. Raises QueryprofError if it does not exist."""
-    from queryprof.region.live import has_pid, records_for
+    from queryprof.region.live import pid_filter, trace_path_filter
 
     if target is None:
         return None
     if target.isdecimal() and not os.path.exists(target):
         if not os.path.exists(f"/proc/{target}"):
             raise QueryprofError(f"{command}: no running process {target}")
-        return has_pid(int(target))
+        return pid_filter(int(target))
     if os.path.isfile(target) and os.path.getsize(target) and not is_trace(target):
         raise QueryprofError(f"{command}: {target}: not a queryprof trace")
     if not target.endswith((TRACE, os.sep)) and not os.path.exists(target):
         raise QueryprofError(f"{command}: {target}: no such process, trace or directory")
-    return records_for(target)
+    return trace_path_filter(target)
 
 
-def _look(watch: Watch, sort: str) -> Now:
+def _read_rows(watch: ActivityReader, sort: str) -> Now:
     from queryprof.analysis.activity import activity_of
 
-    return activity_of(watch.look(), sort)
+    return activity_of(watch.read_activity(), sort)
 
 
-def _print_json(watch: Watch, every: float, once: bool) -> None:
+def _print_json(watch: ActivityReader, every: float, once: bool) -> None:
     from queryprof.report.json.writing import to_json
 
-    watch.look()
+    watch.read_activity()
     while True:
         time.sleep(every)
-        activity = to_json(_look(watch, SORTS[0]))
+        activity = to_json(_read_rows(watch, SORTS[0]))
         click.echo(f'{{"at_unix_ns": {unix_ns()}, {activity.removeprefix("{")}')
         sys.stdout.flush()
         if once:
             return
 
 
-def _print_once(watch: Watch, every: float) -> None:
+def _print_once(watch: ActivityReader, every: float) -> None:
     from queryprof.report.terminal.console import console_for, write
     from queryprof.report.terminal.top import screen
 
-    watch.look()
+    watch.read_activity()
     time.sleep(every)
     console = console_for()
-    write(console, [screen(_look(watch, SORTS[0]), console.width, 40, _title(every, SORTS[0]))])
+    write(
+        console,
+        [screen(_read_rows(watch, SORTS[0]), console.width, 40, _refresh_title(every, SORTS[0]))],
+    )
 
 
-def _title(every: float, sort: str) -> str:
+def _refresh_title(every: float, sort: str) -> str:
     return f"queryprof top: the last {every:g} s, by {sort}"
 
 
-def _run_screen(watch: Watch, every: float) -> None:
+def _run_screen(watch: ActivityReader, every: float) -> None:
     """Show refreshes until the user quits, and handle keys in between."""
     from rich.live import Live
 
@@ -144,7 +147,7 @@ def _run_screen(watch: Watch, every: float) -> None:
     from queryprof.report.terminal.top import details_of, screen
 
     console = console_for()
-    watch.look()
+    watch.read_activity()
     sort, chosen, is_open, is_paused, now = SORTS[0], 0, False, False, None
     with _key_reader() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + every
@@ -157,7 +160,7 @@ def _run_screen(watch: Watch, every: float) -> None:
                     if is_open and rows
                     else []
                 )
-                title = f"{_title(every, sort)}{' (paused)' if is_paused else ''}   {KEYS}"
+                title = f"{_refresh_title(every, sort)}{' (paused)' if is_paused else ''}   {KEYS}"
                 view = screen(now, console.width, console.height, title, chosen, details)
                 live.update(view, refresh=True)
             pressed = key(max(0.0, due - time.monotonic()))
@@ -173,7 +176,7 @@ def _run_screen(watch: Watch, every: float) -> None:
                 is_open = not is_open
             if time.monotonic() >= due:
                 due = time.monotonic() + every
-                latest = _look(watch, sort)
+                latest = _read_rows(watch, sort)
                 now = now if is_paused and now is not None else latest
 
 

@@ -67,7 +67,7 @@ def workers(file: str, database: str, most: int | None) -> None:
 
     It counts how many of the transactions in FILE's workload complete per second.
     """
-    from queryprof.replay.replaying import Setting, load_replay
+    from queryprof.replay.replaying import ReplaySetting, load_replay
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
     from queryprof.statistics.worker_search import SteadySearch
@@ -75,6 +75,6 @@ def workers(file: str, database: str, most: int | None) -> None:
     highest = most or 4 * (os.cpu_count() or 1)
     search = SteadySearch(1, highest)
     points, best = search_workers(
-        load_replay(file, database), Setting(), search, INTERVAL_S, MAX_INTERVALS
+        load_replay(file, database), ReplaySetting(), search, INTERVAL_S, MAX_INTERVALS
     )
     print_workers(points, best)

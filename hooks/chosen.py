@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 
-class Chosen:
+class HookSettings:
     """Settings for hooks that attach from now on.
 
     Attributes:
@@ -21,4 +21,4 @@ class Chosen:
         self.heartbeat_s = settings.heartbeat_ms / 1000
 
 
-chosen = Chosen()
+chosen = HookSettings()

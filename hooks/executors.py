@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class Handover:
+class HandoverMethod:
     """A method that hands a function to another thread.
 
     Attributes:
@@ -51,20 +51,23 @@ class Handover:
 
 
 HANDOVERS = {
-    "concurrent.futures.thread": ("thread pool", [Handover("ThreadPoolExecutor", "submit", 1)]),
+    "concurrent.futures.thread": (
+        "thread pool",
+        [HandoverMethod("ThreadPoolExecutor", "submit", 1)],
+    ),
     "twisted.python.threadpool": (
         "twisted",
-        [Handover("ThreadPool", "callInThreadWithCallback", 2)],
+        [HandoverMethod("ThreadPool", "callInThreadWithCallback", 2)],
     ),
     "anyio._backends._asyncio": (
         "anyio",
-        [Handover("AsyncIOBackend", "run_sync_in_worker_thread", 1, is_awaited=True)],
+        [HandoverMethod("AsyncIOBackend", "run_sync_in_worker_thread", 1, is_awaited=True)],
     ),
     "aiosqlite.core": (
         "aiosqlite",
         [
-            Handover("Connection", "_execute", 1, is_awaited=True, is_database=True),
-            Handover("Connection", "__init__", 1, is_timed=False),
+            HandoverMethod("Connection", "_execute", 1, is_awaited=True, is_database=True),
+            HandoverMethod("Connection", "__init__", 1, is_timed=False),
         ],
     ),
 }
@@ -100,7 +103,7 @@ class ExecutorHook:
         """Restore the methods."""
         self._replaced.undo()
 
-    def _replace(self, module: ModuleType, handover: Handover) -> None:
+    def _replace(self, module: ModuleType, handover: HandoverMethod) -> None:
         owner = getattr(module, handover.owner, None)
         original = vars(owner).get(handover.method) if isinstance(owner, type) else None
         if original is None:
@@ -108,7 +111,7 @@ class ExecutorHook:
                 f"{self.module} has no {handover.owner}.{handover.method}; too old, or too new?"
             )
         is_class_method = isinstance(original, classmethod)
-        runner = _core.handover_runner(
+        runner = _core.handoff_wrapper(
             original.__func__ if is_class_method else original,
             self._kind,
             handover.position,

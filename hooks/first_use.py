@@ -32,7 +32,7 @@ waiting thread holds.
 """
 
 
-class FirstUse:
+class FirstUseFinder:
     """A finder at the head of sys.meta_path, until the program imports a measured library.
 
     Args:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from cProfile import Profile
 
 
-def start(path: str) -> None:
+def start_function_profile(path: str) -> None:
     """Profile until this process ends, then write the statistics to `path`."""
     from cProfile import Profile
 
     profile = Profile()
     # Exit functions of the program are registered later, so they run earlier.
-    atexit.register(_end, profile, path, os.getpid())
+    atexit.register(_write_statistics, profile, path, os.getpid())
     profile.enable()
 
 
-def _end(profile: Profile, path: str, pid: int) -> None:
+def _write_statistics(profile: Profile, path: str, pid: int) -> None:
     profile.disable()
     if pid != os.getpid():
         return  # in a forked child, the statistics belong to its parent

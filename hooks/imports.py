@@ -14,7 +14,7 @@ from _frozen_importlib_external import (  # this avoids importing the rest of im
 )
 
 from queryprof.core import _core
-from queryprof.core.held_signals import held_signals, is_of_handler
+from queryprof.core.held_signals import came_from_handler, held_signals
 from queryprof.hooks.libraries import SQLITE3
 
 TYPE_CHECKING = False
@@ -123,9 +123,7 @@ class ImportHooks:
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = loader_that_attaches(
-                        spec, lambda module: self._attach(hook, module)
-                    )
+                    spec.loader = attaching_loader(spec, lambda module: self._attach(hook, module))
                 return spec
         return None
 
@@ -137,7 +135,7 @@ class ImportHooks:
             self._waiting[hook.module] = hook
             if self not in sys.meta_path:
                 sys.meta_path.insert(0, self)
-        elif not _call_when_imported(hook.module, lambda: self._attach_or_wait(hook)):
+        elif not _call_after_import(hook.module, lambda: self._attach_or_wait(hook)):
             self._attach(hook, module)
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
@@ -145,7 +143,7 @@ class ImportHooks:
         if not self._is_attached or hook not in self._hooks:
             return  # detached in the meantime
         with held_signals():
-            _core.untraced(lambda: self._attach_or_complain(hook, module))
+            _core.call_untraced(lambda: self._attach_or_complain(hook, module))
 
     def _attach_or_complain(self, hook: Hook, module: ModuleType) -> None:
         try:
@@ -155,7 +153,7 @@ class ImportHooks:
                 self.counters_off[hook.module] = reason
             self._attached()
         except Exception as error:
-            if is_of_handler(error):
+            if came_from_handler(error):
                 raise
             self.failures[hook.module] = str(error)
             self.complain(f"{hook.module} is not measured: {error}")
@@ -167,7 +165,7 @@ FILE_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
 CLASS_OF = object.__dict__["__class__"]
 
 
-def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
+def attaching_loader(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
     """Return a loader that runs a module like its spec's loader, and then calls `attach` with the
     module.
 
@@ -248,7 +246,7 @@ class _ForeignLoader:
         self._attach(module)
 
 
-def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
+def _call_after_import(name: str, attach: Callable[[], None]) -> bool:
     """Call a function when another thread's import of a module ends. Returns False if the module is
     completely imported.
 
@@ -260,12 +258,12 @@ def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
     # a package's own import may continue after a submodule's
     for length in range(1, len(parts) + 1):
         spec = getattr(sys.modules.get(".".join(parts[:length])), "__spec__", None)
-        if getattr(spec, "_initializing", False) and _call_at_end(spec, attach):
+        if getattr(spec, "_initializing", False) and _call_after_spec(spec, attach):
             return True
     return False
 
 
-def _call_at_end(spec: Any, attach: Callable[[], None]) -> bool:
+def _call_after_spec(spec: Any, attach: Callable[[], None]) -> bool:
     """Call a function when a spec's import ends. Returns False if the import has ended."""
     kind: Any = type(spec)
 

@@ -23,7 +23,7 @@ labels: dict[str, str] = {}
 """Labels by relation. Each label contains the place that read the relation first."""
 
 
-def _label(relation: str) -> str:
+def _lazy_load_label(relation: str) -> str:
     known = labels.get(relation)
     if known is None:
         place = reading_place()
@@ -31,25 +31,29 @@ def _label(relation: str) -> str:
     return known
 
 
-def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
+def sqlalchemy_load_label(loader: Any, *_args: object, **_options: object) -> str:
     """Return the label of a loader's statements."""
-    return _label(f"{loader.parent.class_.__name__}.{loader.key}")
+    return _lazy_load_label(f"{loader.parent.class_.__name__}.{loader.key}")
 
 
-def django_load(descriptor: Any, *_args: object) -> str:
+def django_object_label(descriptor: Any, *_args: object) -> str:
     """Return the label of a statement that gets the object of a foreign key."""
     field = vars(descriptor)["field"]  # a subclass may have a property with this name
-    return _label(f"{field.model.__name__}.{field.name}")
+    return _lazy_load_label(f"{field.model.__name__}.{field.name}")
 
 
-def django_rows(queryset: Any, *_args: object) -> str | None:
+def django_related_rows_label(queryset: Any, *_args: object) -> str | None:
     """Return the label of a statement that gets the objects that refer to one object.
 
     This covers foreign keys, many-to-many tables and one-to-one relations. None for other
     statements.
     """
     instance = queryset._hints.get("instance")
-    if instance is None or queryset._result_cache is not None or not _is_all(queryset):
+    if (
+        instance is None
+        or queryset._result_cache is not None
+        or not _is_unfiltered_relation(queryset)
+    ):
         return None
     field = queryset.query.where.children[0].lhs.target
     many = ""
@@ -65,10 +69,10 @@ def django_rows(queryset: Any, *_args: object) -> str | None:
             if known
             else _many_to_many_name(type(instance)._meta, field.model)
         )
-    return _label(f"{many}{type(instance).__name__}.{name}") if name else None
+    return _lazy_load_label(f"{many}{type(instance).__name__}.{name}") if name else None
 
 
-def _is_all(queryset: Any) -> bool:
+def _is_unfiltered_relation(queryset: Any) -> bool:
     """Return whether this is .all() of a relation, which prefetch_related() can load."""
     query = queryset.query
     is_more = queryset._fields is not None or queryset._prefetch_related_lookups
@@ -87,7 +91,7 @@ def _many_to_many_name(options: Any, model: Any) -> str | None:
     return None
 
 
-def django_column(
+def django_deferred_column_label(
     instance: Any, _using: str | None = None, fields: Any = None, *_args: object
 ) -> str | None:
     """Return the label of a statement that gets a column left out by .only() or .defer(),
@@ -95,28 +99,32 @@ def django_column(
     """
     if not fields or len(fields) != 1 or fields[0] not in instance.get_deferred_fields():
         return None
-    return _label(f"column {type(instance).__name__}.{fields[0]}")
+    return _lazy_load_label(f"column {type(instance).__name__}.{fields[0]}")
 
 
-def django_own(_operations: object, *_args: object) -> str:
+def django_own_query_label(_operations: object, *_args: object) -> str:
     """Return the label of Django's own statements for its list of queries (DEBUG)."""
     return OWN_NOTE
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
     # Django renamed the class in 2.1.
-    "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
+    "sqlalchemy.orm.strategies": (
+        ("LazyLoader", "_LazyLoader"),
+        "_emit_lazyload",
+        sqlalchemy_load_label,
+    ),
     "django.db.models.fields.related_descriptors": (
         ("ForwardManyToOneDescriptor",),
         "get_object",
-        django_load,
+        django_object_label,
     ),
-    "django.db.models.query": (("QuerySet",), "_fetch_all", django_rows),
-    "django.db.models.base": (("Model",), "refresh_from_db", django_column),
+    "django.db.models.query": (("QuerySet",), "_fetch_all", django_related_rows_label),
+    "django.db.models.base": (("Model",), "refresh_from_db", django_deferred_column_label),
     "django.db.backends.sqlite3.operations": (
         ("DatabaseOperations",),
         "_quote_params_for_last_executed_query",
-        django_own,
+        django_own_query_label,
     ),
 }
 """Names of the class, its loading method, and the label function, by module."""
@@ -144,7 +152,7 @@ class LazyLoads:
         if loader is None or method not in vars(loader):
             library = self.module.partition(".")[0]
             raise DriverError(f"lazy loads have no names: {library} is too old, or too new")
-        runner = _core.label_runner(loader.__dict__[method], describe)
+        runner = _core.label_wrapper(loader.__dict__[method], describe)
         self._replaced.measure(loader, method, runner)
 
     def detach(self) -> None:

@@ -72,7 +72,7 @@ HOMES = {
 """The class of each hook below `queryprof.hooks`, by the module that must be imported first."""
 
 
-class Later:
+class LateHook:
     """A hook that is created when its module is imported.
 
     Args:
@@ -110,4 +110,4 @@ class Later:
 
 def library_hooks() -> list[Hook]:
     """Return a hook for each library, or for each part of a library."""
-    return [Later(module) for module in HOMES]
+    return [LateHook(module) for module in HOMES]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queryprof.program.lock_owners import LockOwner
 
 
-class Budget:
+class NoteTimeBudget:
     """Limits the time for notes, so that programs that retry do not become slow.
 
     After the first second, all notes together take at most a twentieth of the time.
@@ -45,10 +45,12 @@ class Budget:
         return self.spent_s < self.FREE_S + self.SHARE * passed_s
 
 
-budget = Budget()
+budget = NoteTimeBudget()
 
 
-def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool) -> None:
+def add_lock_note(
+    error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool
+) -> None:
     """Add a note, if the kernel lists a lock. The exception's type, arguments and text stay the
     same.
 
@@ -61,10 +63,12 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
     """
     if budget.is_left():
         with held_signals():
-            _explain(error, database, has_write_lock, is_upgrade)
+            _add_lock_notes(error, database, has_write_lock, is_upgrade)
 
 
-def _explain(error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool) -> None:
+def _add_lock_notes(
+    error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool
+) -> None:
     start_s = time.monotonic()
     try:
         lines: list[str] = []
@@ -104,17 +108,20 @@ def _holder_notes(database: str) -> Iterator[str]:
     """Yield lines about the holders of locks, with the time since which the write lock is held."""
     with own_imports():
         from queryprof.program.lock_owners import HAS_OPEN, owners_of
-        from queryprof.region.live import Watch, held_here
-        from queryprof.trace.attached import identity_of
+        from queryprof.region.live import ActivityReader, locks_held_here
+        from queryprof.trace.attached import file_identity
 
         owners = [owner for owner in owners_of(database) if owner.does != HAS_OPEN]
-        identity = identity_of(os.stat(database))
-        watch = Watch(pids={owner.pid for owner in owners})
+        identity = file_identity(os.stat(database))
+        watch = ActivityReader(pids={owner.pid for owner in owners})
         try:
-            held = [*held_here(), *(one for process in watch.look() for one in process.held)]
+            held = [
+                *locks_held_here(),
+                *(one for process in watch.read_activity() for one in process.held),
+            ]
         finally:
             watch.close()
-    yield from _lines(owners[:MAX_NAMED], [one for one in held if one.identity == identity])
+    yield from _owner_lines(owners[:MAX_NAMED], [one for one in held if one.identity == identity])
 
 
 def _reader_notes(database: str) -> Iterator[str]:
@@ -132,13 +139,13 @@ def _reader_notes(database: str) -> Iterator[str]:
         if owners
         else ": a cursor of this process with rows left, or a transaction that has read"
     )
-    yield from _lines(owners[:MAX_NAMED], [])
+    yield from _owner_lines(owners[:MAX_NAMED], [])
 
 
-def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
+def _owner_lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
     for owner in owners:
         who = "this process" if owner.pid == os.getpid() else f"process {owner.pid}"
-        command = _line(_cut(" ".join(owner.command), MAX_COMMAND_CHARACTERS))
+        command = _printable_line(_shorten(" ".join(owner.command), MAX_COMMAND_CHARACTERS))
         yield f"  {who if owner.pid else 'a process of another container or user'} {owner.does}" + (
             f": {command}" if command else ""
         )
@@ -147,16 +154,16 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
                 frames = [f"{at.function}() {at.file}:{at.line}" for at in one.path[:FRAMES]]
                 at = f" at {' <- '.join(frames)}" if frames else ""
                 seconds = max(0.0, (unix_ns() - one.start_unix_ns) / 1e9)
-                yield _line(
+                yield _printable_line(
                     f"    for {seconds:.2f} s, taken{at} by"
-                    f" {_cut(one.statement, MAX_SQL_CHARACTERS)}, thread {one.thread}"
+                    f" {_shorten(one.statement, MAX_SQL_CHARACTERS)}, thread {one.thread}"
                 )
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _line(text: str) -> str:
+def _printable_line(text: str) -> str:
     """Make a text one printable line: commands and names come from other users."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

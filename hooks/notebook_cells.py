@@ -21,7 +21,7 @@ def cell_names() -> Mapping[str, str]:
 
     In the name "In [5]", 5 is the cell's execution count.
     """
-    return {file: f"In [{number}]" for file, (number, _, _) in _cells().items()}
+    return {file: f"In [{number}]" for file, (number, _, _) in _latest_cells().items()}
 
 
 def cell_texts() -> Mapping[str, tuple[str, str]]:
@@ -31,7 +31,7 @@ def cell_texts() -> Mapping[str, tuple[str, str]]:
     """
     return {
         f"In [{number}]": (code, _without_empty_lines(typed))
-        for number, code, typed in _cells().values()
+        for number, code, typed in _latest_cells().values()
     }
 
 
@@ -43,7 +43,7 @@ def _without_empty_lines(text: str) -> str:
     return "".join(lines)
 
 
-def _cells() -> dict[str, tuple[int, str, str]]:
+def _latest_cells() -> dict[str, tuple[int, str, str]]:
     """Return the latest cells by the file names of their code: number, code, and text as typed.
 
     Code that runs inside a cell (the body of %%capture) has the next cell's number in IPython. It

@@ -22,9 +22,9 @@ class Replacements:
         if _core.measure_in_place(inner, name):
             self._undo.append((None, name, (inner,), None))
         else:
-            self.set(owner, name, wrapper)
+            self.replace(owner, name, wrapper)
 
-    def set(self, owner: object, name: str, value: object) -> None:
+    def replace(self, owner: object, name: str, value: object) -> None:
         """Replace an attribute, which its owner may have inherited."""
         own = vars(owner)
         self._undo.append((owner, name, (own[name],) if name in own else (), value))
@@ -35,7 +35,7 @@ class Replacements:
         while self._undo:
             owner, name, before, value = self._undo.pop()
             if owner is None:
-                _core.end_in_place(*before)
+                _core.end_measuring_in_place(*before)
             elif vars(owner).get(name) is not value:
                 continue  # the program's patch may still be there, or has just ended
             elif before:

@@ -31,11 +31,11 @@ class _Registered:
         self.util = util
 
 
-def _at_begin(registered: _Registered) -> None:
-    registered.util.Finalize(None, _at_end, exitpriority=LAST)
+def _register_finalizer(registered: _Registered) -> None:
+    registered.util.Finalize(None, _run_worker_end, exitpriority=LAST)
 
 
-def _at_end() -> None:
+def _run_worker_end() -> None:
     worker_end.handler()
 
 
@@ -51,7 +51,7 @@ class WorkerProcesses:
     def attach(self, module: ModuleType) -> None:
         """Make workers register a finalizer (multiprocessing.util.register_after_fork)."""
         self._registered = _Registered(module)
-        module.register_after_fork(self._registered, _at_begin)
+        module.register_after_fork(self._registered, _register_finalizer)
 
     def detach(self) -> None:
         """Drop the registered object, which multiprocessing holds weakly."""

@@ -29,9 +29,9 @@ from queryprof.errors import QueryprofError
 from queryprof.hooks.drivers.driver import Driver
 from queryprof.model import Aggregate, Profile
 from queryprof.recorder.session import session
-from queryprof.region.identity import trace_of
+from queryprof.region.identity import region_trace_path
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import directories, is_living
+from queryprof.region.region_files import is_living, memory_directories
 
 pytest_plugins = "pytester"
 pytest.register_assert_rewrite("analysis.by_hand")
@@ -147,12 +147,14 @@ def pytest_runtest_call() -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Remove what the tests' programs have left in shared memory."""
     base = str(session.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
-    for directory in filter(os.path.isdir, directories()):
+    for directory in filter(os.path.isdir, memory_directories()):
         for name in os.listdir(directory):
             path = os.path.join(directory, name)
             if name.startswith("queryprof-"):
                 with suppress(QueryprofError, ValueError), opened_region(path) as region:
-                    if trace_of(region).startswith((base, *NOWHERE)) and not is_living(region):
+                    if region_trace_path(region).startswith((base, *NOWHERE)) and not is_living(
+                        region
+                    ):
                         os.unlink(path)
 
 
@@ -229,7 +231,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
 def look(found: object) -> tuple[int, bool]:
     """Return the identity of an object, and whether it is measured in place."""
     function = found.__func__ if isinstance(found, classmethod) else found
-    return id(found), _core.is_in_place(function)
+    return id(found), _core.is_measured_in_place(function)
 
 
 def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], tuple[int, bool]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Methods = Mapping[str, str | "QueryMethod"]
 
 RESULTS = ("cursor", "rows", "row", "status", "portal", "values")
-"""Kinds of return values of executing methods: qp_returns in the core (runtime/operations.h)."""
+"""Kinds of return values of executing methods: qp_result_kind (core/runtime/operations.h)."""
 
 
 class QueryMethod:
@@ -92,7 +92,7 @@ class Probes:
             has_own_sqlite: whether the driver has its own SQLite, different from sqlite3's.
             system: the database system, one of SYSTEMS.
         """
-        operations = _core.operations()
+        operations = _core.operation_names()
         own = vars(owner)
         before = len(self._attachments)
         for method, operation in methods.items():
@@ -168,7 +168,7 @@ class DriverHook:
                     )
             for name, operation in self.driver.functions.items():
                 home, _, function = name.rpartition(".")
-                place = find(module, home) if home else module
+                place = find_object(module, home) if home else module
                 self.probes.attach(place, {function: operation}, system=self.driver.system)
         except BaseException:
             self.detach()
@@ -185,11 +185,11 @@ class DriverHook:
 
 def find_type(module: ModuleType, name: str) -> type | None:
     """Return the type with this dotted name, or None."""
-    found = find(module, name)
+    found = find_object(module, name)
     return found if isinstance(found, type) else None
 
 
-def find(module: ModuleType, name: str) -> object:
+def find_object(module: ModuleType, name: str) -> object:
     """Return the object with this dotted name, or None."""
     found: object = module
     for part in name.split("."):

@@ -57,7 +57,7 @@ class Relations:
         """Watch the functions that create relations. The probes are attached already."""
         for owner in owners:
             for name in DUCKDB_QUERIES.keys() & vars(owner).keys():
-                made = _core.watched_call(vars(owner)[name], self._on_relation_made)
+                made = _core.watched_call_wrapper(vars(owner)[name], self._on_relation_made)
                 self._replacements.measure(owner, name, made)
 
     def detach(self) -> None:
@@ -77,4 +77,4 @@ class Relations:
 
     def _relation_freed(self, relation: Relation) -> None:
         self._living.pop(relation.address, None)
-        _core.leave_cursor(relation.address)
+        _core.forget_cursor(relation.address)

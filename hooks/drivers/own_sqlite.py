@@ -88,7 +88,7 @@ class OwnSqliteHook(DriverHook):
         self.counters_off = self._start_counters(module)
         self._cursor_type = find_type(module, "Cursor")  # needed for its count of changed rows
         super().attach(module)
-        self.sqlite_version = _version_of(module)
+        self.sqlite_version = _sqlite_version(module)
 
     def _attach(self, owner: type, _name: str, methods: Methods) -> None:
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
@@ -110,7 +110,7 @@ class OwnSqliteHook(DriverHook):
         return _core.counters_start_private()
 
 
-def _version_of(module: ModuleType) -> str | None:
+def _sqlite_version(module: ModuleType) -> str | None:
     """Return the version of a module's SQLite.
 
     The names differ between sqlite3, APSW, and APSW before 3.43.

@@ -59,7 +59,7 @@ class Sqlite3Driver:
             self._probes.attach(module.Blob, BLOB_METHODS)
             with muted():
                 connection = module.connect(":memory:")
-                counters_off = _core.counters_start(library_of(module), connection)
+                counters_off = _core.counters_start(sqlite_library(module), connection)
                 connection.close()
             self.sqlite_version = module.sqlite_version
             self._attached(counters_off)
@@ -73,7 +73,7 @@ class Sqlite3Driver:
         self._probes.detach()
 
 
-def library_of(module: ModuleType) -> str | None:
+def sqlite_library(module: ModuleType) -> str | None:
     """Return the shared library in which the module's SQLite can be found; None for the
     interpreter.
     """

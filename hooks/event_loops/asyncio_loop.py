@@ -13,7 +13,7 @@ from time import monotonic
 
 from queryprof.core import _core
 from queryprof.hooks.chosen import chosen
-from queryprof.hooks.event_loops.heartbeat import Heartbeat, abandon
+from queryprof.hooks.event_loops.heartbeat import Heartbeat, stop_all_heartbeats
 from queryprof.hooks.event_loops.running import adopt_running
 from queryprof.hooks.replacing import Replacements
 
@@ -36,7 +36,7 @@ def start_heartbeat(
         busy_since_s: start of the loop's current busy period.
     """
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
-    heartbeat.start_from(due_s, busy_since_s)
+    heartbeat.record_and_schedule(due_s, busy_since_s)
     return heartbeat.stop
 
 
@@ -61,16 +61,16 @@ class AsyncioLoop:
 
         events = sys.modules["asyncio.events"]
         handle, loop = events.Handle, base_events.BaseEventLoop
-        runner = _core.handle_runner(
+        runner = _core.handle_run_wrapper(
             handle.__dict__["_run"], handle, events.TimerHandle, Task, Heartbeat
         )
         self._replaced.measure(handle, "_run", runner)
-        run_forever = _core.loop_runner(
+        run_forever = _core.loop_run_wrapper(
             loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, chosen.heartbeat_s
         )
         self._replaced.measure(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
-        create_task = _core.task_runner(loop.__dict__["create_task"], boundary, Task)
+        create_task = _core.task_creation_wrapper(loop.__dict__["create_task"], boundary, Task)
         self._replaced.measure(loop, "create_task", create_task)
         gc.callbacks.append(_core.on_gc)
         self._time = loop.time
@@ -79,14 +79,14 @@ class AsyncioLoop:
     def detach(self) -> None:
         """Restore the functions."""
         self._replaced.undo()
-        abandon()
+        stop_all_heartbeats()
         if _core.on_gc in gc.callbacks:
             gc.callbacks.remove(_core.on_gc)
-        _core.clear_handles()
+        _core.clear_handle_types()
 
     def _adopt(self, running: AbstractEventLoop) -> None:
         """Measure a loop that already runs in this thread."""
-        if not _core.is_on() or not _core.enter_loop(KIND, running, True, True):
+        if not _core.is_on() or not _core.register_running_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is self._time:
             start_heartbeat(running, monotonic() + chosen.heartbeat_s, 0.0)

@@ -57,12 +57,12 @@ class Beats:
         due_s = max(due_s, now_s - MAX_MISSED_BEATS * self.interval_s)
         idle = -int((due_s - min(busy_since_s, now_s)) // self.interval_s)
         if idle > 1:
-            _core.loop_beat(0.0, idle)
+            _core.add_heartbeat_lag(0.0, idle)
             self.lags_s.extend([0.0] * min(idle, MAX_KEPT_BEATS))
             due_s += idle * self.interval_s
         while due_s <= now_s:
             lag_s = now_s - due_s if due_s >= busy_since_s else 0.0
-            _core.loop_beat(lag_s)
+            _core.add_heartbeat_lag(lag_s)
             self.lags_s.append(lag_s)
             due_s += self.interval_s
         return due_s
@@ -95,9 +95,9 @@ class Heartbeat(Beats):
 
     def start(self) -> None:
         """Schedule the first beat."""
-        self.start_from(monotonic() + self.interval_s)
+        self.record_and_schedule(monotonic() + self.interval_s)
 
-    def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
+    def record_and_schedule(self, due_s: float, busy_since_s: float = 0.0) -> None:
         """Record the beats due since `due_s`, and schedule the next beat; see `record`."""
         super().start()
         self._schedule(self.record(due_s, monotonic(), busy_since_s))
@@ -118,7 +118,7 @@ class Heartbeat(Beats):
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
         if 0.0 <= lag_s < self.interval_s:  # the usual case: one beat is due
-            step = _core.loop_beat(lag_s)
+            step = _core.add_heartbeat_lag(lag_s)
             self.lags_s.append(lag_s)
             # An idle loop is measured half as often, because waking it costs the most.
             due_s += self.interval_s if step != self._last_step else 2 * self.interval_s
@@ -138,6 +138,6 @@ beating: list[Beats] = []
 """The beats of the running loops."""
 
 
-def abandon() -> None:
+def stop_all_heartbeats() -> None:
     """Stop all heartbeats. Remaining timers do nothing."""
     beating.clear()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
-from queryprof.core.held_signals import is_of_handler
+from queryprof.core.held_signals import came_from_handler
 from queryprof.core.recorder import complain
 from queryprof.hooks.event_loops.heartbeat import Beats
 from queryprof.hooks.replacing import Replacements
@@ -32,16 +32,16 @@ class StepInstrument:
 
     def __init__(self) -> None:
         self._beats = Beats(KIND)
-        self._is_entered = _core.enter_loop(KIND, self, True, False)
+        self._is_entered = _core.register_running_loop(KIND, self, True, False)
         self._busy_since_s = monotonic()
         self._due_s = self._busy_since_s + self._beats.interval_s
         self._beats.start()
 
-    def _end(self) -> None:
+    def _end_measuring(self) -> None:
         """Stop measuring the run. This is not one of trio's events."""
         self._beats.stop()
         if self._is_entered:
-            _core.leave_loop()
+            _core.unregister_running_loop()
 
     def before_task_step(self, task: Any) -> None:
         code = getattr(task.coro, "cr_code", None)
@@ -73,7 +73,7 @@ class TrioLoop:
         self._instruments: dict[int, StepInstrument] = {}
         watches = ((run, "setup_runner", self._set_up), (run.Runner, "close", self._close))
         wrappers = [
-            (owner, name, _core.watched_call(vars(owner)[name], watch))
+            (owner, name, _core.watched_call_wrapper(vars(owner)[name], watch))
             for owner, name, watch in watches
         ]
         for owner, name, wrapper in wrappers:  # all or none
@@ -93,7 +93,7 @@ class TrioLoop:
             self._instruments[id(runner)] = instrument
             runner.instruments.add_instrument(instrument)
         except Exception as error:  # an exception here would reach the program
-            if is_of_handler(error):
+            if came_from_handler(error):
                 raise
             complain(f"a run of trio is not measured: {error}")
 
@@ -101,4 +101,4 @@ class TrioLoop:
         if is_over:
             instrument = self._instruments.pop(id(call[0]), None)
             if instrument is not None:
-                instrument._end()  # noqa: SLF001  (trio would call a public method it knows)
+                instrument._end_measuring()  # noqa: SLF001  (trio would call a public method it knows)

@@ -38,7 +38,7 @@ def start_heartbeat(reactor: Any) -> Callable[[], None]:
         now_s = reactor.seconds()
         for call in reactor.getDelayedCalls():
             if call.active() and call.getTime() < now_s:
-                _core.loop_timer(now_s - call.getTime())
+                _core.add_timer_lag(now_s - call.getTime())
         beat()
 
     heartbeat = Heartbeat(KIND, call_at, lambda: bool(reactor.running))
@@ -72,9 +72,9 @@ class TwistedLoop:
         """Replace the methods."""
         class_name, method = STEPS[self.module]
         owner = getattr(module, class_name)
-        self._replaced.measure(owner, method, _core.step_runner(vars(owner)[method]))
+        self._replaced.measure(owner, method, _core.step_wrapper(vars(owner)[method]))
         if "mainLoop" in vars(owner):
-            runner = _core.loop_runner(vars(owner)["mainLoop"], KIND, True, start_heartbeat)
+            runner = _core.loop_run_wrapper(vars(owner)["mainLoop"], KIND, True, start_heartbeat)
             self._replaced.measure(owner, "mainLoop", runner)
 
     def detach(self) -> None:

@@ -23,7 +23,7 @@ def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
     """Start the heartbeat of a loop that is about to run. Returns a function that stops it."""
     if loop.is_closed():
         return None
-    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.await_beat)
+    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.begin_unseen_step)
     heartbeat.start()
     return heartbeat.stop
 
@@ -39,7 +39,7 @@ class UvloopLoop:
 
     def attach(self, uvloop: ModuleType) -> None:
         """Replace run_forever of the loop's Python class."""
-        runner = _core.loop_runner(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
+        runner = _core.loop_run_wrapper(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
         self._replaced.measure(uvloop.Loop, "run_forever", runner)
         adopt_running(uvloop.Loop, self._adopt)
 
@@ -49,5 +49,5 @@ class UvloopLoop:
 
     def _adopt(self, running: AbstractEventLoop) -> None:
         """Measure a loop that already runs in this thread."""
-        if _core.is_on() and _core.enter_loop(KIND, running, False, True):
+        if _core.is_on() and _core.register_running_loop(KIND, running, False, True):
             start_heartbeat(running)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.collect.reader import profile_in
+from queryprof.collect.reader import profile_from_content
 from queryprof.comparing.comparison import compare, regressions
 from queryprof.comparing.comparison_result import MetricChange, StatementChange, Verdict
 from queryprof.core import _core
-from queryprof.core.absence import absence
+from queryprof.core.absence import absence_reason
 from queryprof.errors import ProofError, QueryprofError
 from queryprof.findings.finding import Finding
 from queryprof.findings.lookup import findings_of
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Answer = Mapping[str, Any]
 
 
-class Answers:
+class TraceAnswers:
     """Answers about traces in a directory.
 
     Args:
@@ -71,16 +71,16 @@ class Answers:
             QueryprofError: the path leads outside.
         """
         path = os.path.realpath(os.path.join(self.directory, given))
-        if not self._has(path):
+        if not self._is_inside(path):
             raise QueryprofError(
                 f"{shortened(given, MAX_LINE_CHARACTERS)}: not in {self.directory}"
             )
         return path
 
-    def _has(self, path: str) -> bool:
+    def _is_inside(self, path: str) -> bool:
         return os.path.commonpath((os.path.realpath(path), self.directory)) == self.directory
 
-    def _content(self, given: str) -> bytes:
+    def _read_content(self, given: str) -> bytes:
         """Return the content of a file in the directory, even if the path is replaced during the
         check.
         """
@@ -91,7 +91,7 @@ class Answers:
             raise QueryprofError(f"{name}: no such trace") from None
         with open(file, "rb") as opened:
             found, real = os.fstat(file), f"/proc/self/fd/{file}"
-            if os.path.exists(real) and not self._has(os.readlink(real)):
+            if os.path.exists(real) and not self._is_inside(os.readlink(real)):
                 raise QueryprofError(f"{name}: not in {self.directory}")
             if not stat.S_ISREG(found.st_mode):
                 raise QueryprofError(f"{name}: not a regular file")
@@ -118,7 +118,7 @@ class Answers:
     def finding(self, trace: str, identity: str) -> Answer:
         """Return a complete finding: evidence, source around its line, plan."""
         report, found = self._read(trace)
-        finding = self._finding_of(found, identity)
+        finding = self._find_finding(found, identity)
         sources, frame = self._sources(report.profile), finding.site.frame
         around = sources.lines_around(frame) if frame else None
         (short,) = brief_findings([finding], Places(report.profile))
@@ -128,7 +128,7 @@ class Answers:
             "file": shortened(frame.file, MAX_LINE_CHARACTERS) if frame else "",
             "line": frame.line if frame else 0,
             "source": [shortened(f"{number}  {line}", 200) for number, line in around or ()],
-            "plan": self._plan(report, finding.statement),
+            "plan": self._plan_lines(report, finding.statement),
         }
         return shorten_fields(whole, MAX_CHARACTERS)
 
@@ -144,14 +144,14 @@ class Answers:
             raise QueryprofError("give a statement, or its beginning")
         begin_so = (one for one in known if one.startswith(whole))
         chosen = statement if statement in known else next(begin_so, None)
-        if chosen is None and not absence():  # the program's text, which contains values
+        if chosen is None and not absence_reason():  # the program's text, which contains values
             normal = _core.fingerprint(statement)
             chosen = normal if normal in known else None
         if chosen is None:
             raise QueryprofError("no plan is known for a statement with this beginning")
         return {
             "statement": shortened(chosen, 2000),
-            "plan": self._plan(report, chosen),
+            "plan": self._plan_lines(report, chosen),
         }
 
     def prove(self, trace: str, database: str, budget_s: float) -> Answer:
@@ -202,7 +202,7 @@ class Answers:
 
     def compare(self, before: str, after: str) -> Answer:
         """Return the changes for the worse or better between two traces."""
-        profiles = [profile_in(self._content(one), one) for one in (before, after)]
+        profiles = [profile_from_content(self._read_content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
         worse = regressions(found, Rules().fail_on)
@@ -248,32 +248,34 @@ class Answers:
         }
 
     def _read(self, trace: str) -> tuple[Report, tuple[Finding, ...]]:
-        content = self._content(trace)
+        content = self._read_content(trace)
         digest = sha256(content, usedforsecurity=False).hexdigest()
         known = self._known.get(digest)
         if known is None:
             known = self._known[digest] = Report(
-                profile_in(content, shortened(trace, MAX_LINE_CHARACTERS))
+                profile_from_content(content, shortened(trace, MAX_LINE_CHARACTERS))
             )
             while len(self._known) > MAX_CACHED_TRACES:
                 del self._known[next(iter(self._known))]
         # Findings depend on the current schema and sources.
         sources = self._sources(known.profile)
-        return known, findings_of(known, sources=sources, may_read=self._has)
+        return known, findings_of(known, sources=sources, may_read=self._is_inside)
 
     def _sources(self, profile: Profile) -> Sources:
         """Return the recorded source files that are inside the directory."""
-        return Sources({file: one for file, one in profile.sources.items() if self._has(file)})
+        return Sources(
+            {file: one for file, one in profile.sources.items() if self._is_inside(file)}
+        )
 
     @staticmethod
-    def _finding_of(found: tuple[Finding, ...], identity: str) -> Finding:
+    def _find_finding(found: tuple[Finding, ...], identity: str) -> Finding:
         for one in found:
             if one.identity == identity:
                 return one
         raise QueryprofError("unknown finding; call `findings` for the list")
 
     @staticmethod
-    def _plan(report: Report, statement: str) -> list[str]:
+    def _plan_lines(report: Report, statement: str) -> list[str]:
         plans = plans_by_statement(report.profile.plans).get(statement, ())
         steps = [f"{step}  ! {sign}" if sign else step for step, sign in marked_steps(plans, None)]
         return [shortened(step, MAX_LINE_CHARACTERS) for step in steps[:MAX_LINES]]

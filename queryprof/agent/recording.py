@@ -67,7 +67,7 @@ class AllowedCommands:
         try:
             with TemporaryFile() as output:
                 status = self._run(shlex.split(command), trace, output, is_cancelled)
-                end = _end_of(output)
+                end = _output_tail(output)
         finally:
             is_there = os.path.getsize(trace) > 0
             if not is_there:
@@ -96,7 +96,7 @@ class AllowedCommands:
         try:
             while process.poll() is None:
                 if is_cancelled.is_set():
-                    _end(process)
+                    _terminate_command(process)
                     return None
                 if os.fstat(output.fileno()).st_size > MAX_OUTPUT_BYTES:
                     os.ftruncate(output.fileno(), 0)
@@ -108,10 +108,10 @@ class AllowedCommands:
     def end(self) -> None:
         """End all running commands."""
         for process in tuple(self._running):
-            _end(process)
+            _terminate_command(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate_command(process: subprocess.Popen[bytes]) -> None:
     """End a command and its children, first by SIGTERM and then by SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(OSError):
@@ -120,7 +120,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(END_TIMEOUT_S)
 
 
-def _end_of(output: IO[bytes]) -> str:
+def _output_tail(output: IO[bytes]) -> str:
     """Return the end of a command's output."""
     size = os.fstat(output.fileno()).st_size
     output.seek(max(0, size - 4 * MAX_SHOWN_CHARACTERS))

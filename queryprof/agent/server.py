@@ -16,7 +16,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from queryprof.agent.answers import Answer, Answers
+from queryprof.agent.answers import Answer, TraceAnswers
 from queryprof.agent.recording import AllowedCommands
 from queryprof.errors import QueryprofError
 from queryprof.report.findings.brief import shortened
@@ -40,44 +40,44 @@ NOT_KEPT = (
 )
 
 
-class Tools:
+class McpTools:
     """The tools of the server. Each method is a tool, and its docstring is the tool's
     description.
     """
 
-    def __init__(self, answers: Answers, commands: AllowedCommands) -> None:
+    def __init__(self, answers: TraceAnswers, commands: AllowedCommands) -> None:
         self._answers, self._commands = answers, commands
 
     def findings(self, trace: str) -> str:
         """List what to change, largest saving first: category, severity, gain, place, fix, and SQL
         or Python if available. `trace` is a file that queryprof recorded.
         """
-        return _answer(lambda: self._answers.findings(trace))
+        return _json_answer(lambda: self._answers.findings(trace))
 
     def finding(self, trace: str, identity: str) -> str:
         """Show one finding by its identity: evidence, the source around its line, the plan."""
-        return _answer(lambda: self._answers.finding(trace, identity))
+        return _json_answer(lambda: self._answers.finding(trace, identity))
 
     def plan(self, trace: str, statement: str) -> str:
         """Show the database's query plans for a statement, given completely or by its beginning."""
-        return _answer(lambda: self._answers.plan(trace, statement))
+        return _json_answer(lambda: self._answers.plan(trace, statement))
 
     def prove(self, trace: str, database: str, budget_s: float = 60) -> str:
         """Build the proposed indexes on a copy of the database (SQLite), measure the recorded
         statements with and without them, and check that they return the same rows. The database
         itself is only read. `budget_s` is the time limit in seconds.
         """
-        return _answer(lambda: self._answers.prove(trace, database, budget_s))
+        return _json_answer(lambda: self._answers.prove(trace, database, budget_s))
 
     def compare(self, before: str, after: str) -> str:
         """Compare two traces: executions, rows, VM steps, plans. Times are unclear with one run per
         side.
         """
-        return _answer(lambda: self._answers.compare(before, after))
+        return _json_answer(lambda: self._answers.compare(before, after))
 
     def locks(self, database: str) -> str:
         """List the processes that hold a lock on a SQLite database file now."""
-        return _answer(lambda: self._answers.locks(database))
+        return _json_answer(lambda: self._answers.locks(database))
 
     async def record(self, command: str) -> str:
         """Run a command and record its database calls. Returns the trace for the other tools, the
@@ -86,7 +86,7 @@ class Tools:
         is_cancelled = Event()
         try:
             text: str = await to_thread.run_sync(
-                _answer,
+                _json_answer,
                 lambda: self._commands.record(command, is_cancelled),
                 abandon_on_cancel=True,
             )
@@ -96,12 +96,12 @@ class Tools:
         return text
 
 
-def server(answers: Answers, commands: AllowedCommands) -> MCPServer[Any]:
+def mcp_server(answers: TraceAnswers, commands: AllowedCommands) -> MCPServer[Any]:
     """Return the server with its tools. `record` is included only if commands are allowed."""
     made: MCPServer[Any] = MCPServer(
         "queryprof", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
-    tools = Tools(answers, commands)
+    tools = McpTools(answers, commands)
     reading = (
         tools.findings,
         tools.finding,
@@ -122,7 +122,7 @@ def server(answers: Answers, commands: AllowedCommands) -> MCPServer[Any]:
     return made
 
 
-def _answer(compute: Callable[[], Answer]) -> str:
+def _json_answer(compute: Callable[[], Answer]) -> str:
     """Return JSON text. Raises ToolError, which the agent receives as one line."""
     try:
         return json.dumps(compute(), ensure_ascii=True)

@@ -150,9 +150,9 @@ def _cautions(profile: Profile) -> list[str]:
             + "run times and the use of threads are lower bounds"
         )
     cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
-    if profile.more:
+    if profile.unlisted:
         cautions.append(
-            f"{profile.more.count:,} more processes ended by themselves: all sums include them,"
+            f"{profile.unlisted.count:,} more processes ended by themselves: all sums include them,"
             " but no list does"
         )
     cautions += _for_want_of_room(profile)

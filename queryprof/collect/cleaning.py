@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
-from queryprof.region.identity import trace_of
+from queryprof.region.identity import region_trace_path
 from queryprof.region.region import claimed_region, opened_region
-from queryprof.region.region_files import is_living, regions
+from queryprof.region.region_files import is_living, readable_regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +33,29 @@ def regions_left_behind() -> list[RegionLeft]:
     Processes in other containers cannot be checked, so their regions are not returned.
     """
     found = []
-    for path in regions():
+    for path in readable_regions():
         try:
             status = os.lstat(path)
             if status.st_uid != os.geteuid():
                 continue  # root can read all regions, but their users have their own commands
             with opened_region(path) as region:
                 if is_living(region) is False:
-                    found.append(RegionLeft(path, trace_of(region), status.st_blocks * 512))
+                    found.append(
+                        RegionLeft(path, region_trace_path(region), status.st_blocks * 512)
+                    )
         except (TraceError, OSError, ValueError):
             continue
     return found
 
 
-def save_all(found: list[RegionLeft]) -> list[str]:
+def save_left_regions(found: list[RegionLeft]) -> list[str]:
     """Write the traces of the left regions where their processes would have; return their paths."""
     recorded = RecordedFiles()
     traces = dict.fromkeys(one.trace for one in found)
     return [path for trace in traces for path in save_left_recordings(trace, recorded)]
 
 
-def discard(found: list[RegionLeft]) -> list[RegionLeft]:
+def discard_regions(found: list[RegionLeft]) -> list[RegionLeft]:
     """Remove the left regions and return the removed ones. Their data is lost."""
     removed = []
     for one in found:

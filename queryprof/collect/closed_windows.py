@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
-from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.part_names import has_an_owner_of, part_number, trace_name
+from queryprof.region.identity import region_identity, region_trace_path
+from queryprof.region.part_names import is_owned_as_directory, part_number, trace_name
 from queryprof.region.region import IncompleteError, opened_region
 from queryprof.region.region_files import (
-    checkpoints_of,
-    copies_in,
+    checkpoints_in,
+    checkpoints_of_trace,
     is_living,
-    names_in,
-    regions,
-    remove,
+    list_names,
+    readable_regions,
+    remove_files,
     resolve_directory,
     temporary_stem,
 )
@@ -75,15 +75,15 @@ def closed_windows(place: str) -> tuple[list[Window], list[str]]:
     Args:
         place: a directory in which processes record, or the path of a trace.
     """
-    return _Search(place).closed()
+    return _WindowSearch(place).closed_windows()
 
 
-def has_living(place: str) -> bool:
+def has_recording_process(place: str) -> bool:
     """Return whether a running process records in windows at a place."""
-    return _Search(place).has_living()
+    return _WindowSearch(place).has_living()
 
 
-class _Search:
+class _WindowSearch:
     """Find the recordings in a directory.
 
     Paths inside recordings may differ, for example when a container's volume is mounted elsewhere.
@@ -95,13 +95,13 @@ class _Search:
         self._trace = None if is_whole else resolve_directory(place)
         self._unreadable: list[str] = []
 
-    def closed(self) -> tuple[list[Window], list[str]]:
+    def closed_windows(self) -> tuple[list[Window], list[str]]:
         """Return the windows that can be taken, and why other files cannot be read."""
         found: defaultdict[Identity, _Recording] = defaultdict(_Recording)
         before = set(self._parts())
         self._save_ended_regions()
         regions_of: defaultdict[Identity, list[int]] = defaultdict(list)
-        for identity, region in self._opened(regions()):
+        for identity, region in self._opened(readable_regions()):
             regions_of[identity].append(int(region["part_ended"]))
         for identity, copy in self._opened(self._copies()):
             recording = found[identity]
@@ -128,7 +128,7 @@ class _Search:
         """Return whether a running process records in windows in this directory."""
         return any(
             self._belongs_here(region) and is_living(region)
-            for _, region in self._opened(regions())
+            for _, region in self._opened(readable_regions())
         )
 
     def _parts(self) -> Iterator[str]:
@@ -136,23 +136,23 @@ class _Search:
         trace = os.path.basename(temporary_stem(self._trace)) if self._trace else None
         named = [
             name
-            for name in names_in(self._directory)
+            for name in list_names(self._directory)
             if trace_name(name) and trace in (None, trace_name(name))
         ]
         for name in sorted(named, key=lambda one: (part_number(one), one)):
             path = os.path.join(self._directory, name)
-            if has_an_owner_of(self._directory, path):
+            if is_owned_as_directory(self._directory, path):
                 yield path
 
     def _copies(self) -> list[str]:
         """Return the copies of regions."""
-        return checkpoints_of(self._trace) if self._trace else copies_in(self._directory)
+        return checkpoints_of_trace(self._trace) if self._trace else checkpoints_in(self._directory)
 
     def _save_ended_regions(self) -> None:
         """Move the regions of ended processes from memory to the disk."""
         ended = {
-            resolve_directory(trace_of(region))
-            for _, region in self._opened(regions())
+            resolve_directory(region_trace_path(region))
+            for _, region in self._opened(readable_regions())
             if self._belongs_here(region) and is_living(region) is False
         }
         for trace in sorted(ended):
@@ -163,8 +163,8 @@ class _Search:
         for path in paths:
             try:
                 with opened_region(path) as region:
-                    if region["window_ns"] and trace_of(region):
-                        yield identity_of(region), region
+                    if region["window_ns"] and region_trace_path(region):
+                        yield region_identity(region), region
             except IncompleteError:
                 continue  # the process has the same figures in memory
             except (TraceError, ValueError) as error:
@@ -173,7 +173,7 @@ class _Search:
 
     def _belongs_here(self, region: Region) -> bool:
         """Return whether a region in memory belongs to a recording in this place."""
-        trace = resolve_directory(trace_of(region))
+        trace = resolve_directory(region_trace_path(region))
         is_in_it = not self._trace and os.path.dirname(trace) == self._directory
         return trace == self._trace or is_in_it
 
@@ -191,7 +191,7 @@ def _closed_windows_of(recording: _Recording) -> Iterator[Window]:
     newest = copies.pop() if copies and last_part <= copies[-1][0][0] else None
     # Remove older copies before parts with the same calls are taken. Otherwise the calls count
     # twice.
-    remove([path for _, path in copies])
+    remove_files([path for _, path in copies])
     yield from (Window(part) for part in recording.parts[:-1])
     yield from (
         Window(part, newest is not None or not recording.has_ended) for part in recording.parts[-1:]

@@ -48,7 +48,7 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
     store.add("setting", list(joined.items()))
 
 
-def _tick_magnitude(tick_ns: float | None) -> int:
+def _clock_tick_magnitude(tick_ns: float | None) -> int:
     """Return the magnitude of a clock's tick: the number of binary digits of tick / 10 ns.
 
     From 10 ns, a tick is long compared with the time of a row.
@@ -125,7 +125,7 @@ class Collapse:
             values = dict(zip(names, row, strict=True))
             notable = (
                 *(values[name] for name in NOTABLE),
-                _tick_magnitude(values["clock_tick_ns"]),
+                _clock_tick_magnitude(values["clock_tick_ns"]),
             )
             is_first = listed < MAX_LISTED or notable not in known
             if is_first or number in kept or not values["clean_end"]:

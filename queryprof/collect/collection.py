@@ -14,25 +14,25 @@ import sqlite3
 import stat
 from contextlib import contextmanager
 
-from queryprof.collect.convert import Conversion
-from queryprof.collect.output_path import is_written, path_with_pid, refuse_to_replace
-from queryprof.collect.part_files import files_of, parts_of_process
+from queryprof.collect.convert import RegionConversion
+from queryprof.collect.output_path import is_being_written, path_with_pid, refuse_to_replace
+from queryprof.collect.part_files import parts_of_process, recording_files
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.given_file import content_of
 from queryprof.region.file_lock import lock_file
-from queryprof.region.identity import identity_of
-from queryprof.region.part_names import parts_of
+from queryprof.region.identity import region_identity
+from queryprof.region.part_names import parts_of_trace
 from queryprof.region.region import Region, claimed_region, opened_region
 from queryprof.region.region_files import (
-    checkpoints_of,
-    is_in_an_environment,
+    checkpoints_of_trace,
+    is_in_any_environment,
     is_living,
     is_process_living,
-    names_in,
-    place_of_process,
-    regions_of,
-    remove,
-    started_at,
+    list_names,
+    process_id_scope,
+    process_start_ticks,
+    regions_of_trace,
+    remove_files,
     temporary_stem,
 )
 from queryprof.trace.processes import identities_in
@@ -51,7 +51,7 @@ RUNNER = "runner"
 """File in the directory that identifies the runner: process id, start time, and machine."""
 
 
-class Collection:
+class CommandDirectory:
     """The directory of one recorded command.
 
     Args:
@@ -64,7 +64,7 @@ class Collection:
     ) -> None:
         self.directory = directory
         self._further = further
-        self._conversion: Conversion | None = None
+        self._conversion: RegionConversion | None = None
         self._taken: set[Identity] | None = None
         self.skipped: dict[str, str] = {}
         """Why a region could not be taken, by path."""
@@ -73,11 +73,11 @@ class Collection:
     def _signature(self) -> str:
         return os.path.join(self.directory, RUNNER)
 
-    def sign(self) -> None:
+    def sign_as_runner(self) -> None:
         """Record this process as the runner of the command. Raises OSError."""
         handle = os.open(self._signature, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(f"{os.getpid()} {started_at(os.getpid())}\n{place_of_process()}")
+            file.write(f"{os.getpid()} {process_start_ticks(os.getpid())}\n{process_id_scope()}")
 
     @property
     def is_left(self) -> bool:
@@ -91,9 +91,9 @@ class Collection:
             pid, started = map(int, first.split())
         except (OSError, ValueError):
             return False
-        if place != place_of_process():  # the runner is on another machine, or in a container
+        if place != process_id_scope():  # the runner is on another machine, or in a container
             return False
-        return not is_process_living(pid, started) and not is_in_an_environment(self.directory)
+        return not is_process_living(pid, started) and not is_in_any_environment(self.directory)
 
     @contextmanager
     def claimed(self) -> Iterator[bool]:
@@ -110,18 +110,18 @@ class Collection:
     @property
     def regions(self) -> list[str]:
         """The regions, and the copies of regions."""
-        copies = checkpoints_of(os.path.join(self.directory, "part"))
-        return [*regions_of(self.directory), *copies]
+        copies = checkpoints_of_trace(os.path.join(self.directory, "part"))
+        return [*regions_of_trace(self.directory), *copies]
 
     def traces(self) -> list[str]:
         """Return the traces made so far, including traces of processes without shared memory."""
-        names = [name for name in names_in(self.directory) if name.endswith(".qprof")]
+        names = [name for name in list_names(self.directory) if name.endswith(".qprof")]
         return sorted(os.path.join(self.directory, name) for name in names)
 
     def parts(self, region: Region) -> list[str]:
         """Return the parts of the recording that continues in a region."""
-        of_its_id = parts_of(os.path.join(self.directory, "part"), int(region["pid"]))
-        parts, unsound = parts_of_process(of_its_id, identity_of(region))
+        of_its_id = parts_of_trace(os.path.join(self.directory, "part"), int(region["pid"]))
+        parts, unsound = parts_of_process(of_its_id, region_identity(region))
         self.skipped.update(unsound)
         return parts
 
@@ -137,11 +137,11 @@ class Collection:
             with claimed_region(path) as region:
                 if region is None:
                     return False
-                identity, parts = identity_of(region), self.parts(region)
+                identity, parts = region_identity(region), self.parts(region)
                 if identity not in self._identities():
                     self._add(region, parts)
                     self._identities().add(identity)
-                remove([*parts, path])
+                remove_files([*parts, path])
         except TraceError as error:
             self.skipped[path] = str(error)
             return False
@@ -160,11 +160,11 @@ class Collection:
 
     def _add(self, region: Region, parts: list[str]) -> None:
         if self._conversion is None:
-            self._conversion = Conversion(self._new_store())
+            self._conversion = RegionConversion(self._new_store())
         conversion, store = self._conversion, self._conversion.store
         try:
             with store.transaction():
-                for path in files_of(parts, region):
+                for path in recording_files(parts, region):
                     with opened_region(path) as opened:
                         process = conversion.add(opened)
                 if self._further:
@@ -184,7 +184,7 @@ class Collection:
             except FileExistsError:
                 number += 1
             except TraceError as error:
-                remove([path])
+                remove_files([path])
                 raise OSError(str(error)) from error
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class Collection:
         traces = [path for path in self.traces() if set(identities_in(path)) - set(known)]
         if not traces:
             return None
-        if is_written(output):
+        if is_being_written(output):
             output = path_with_pid(output)
         if len(traces) > 1:
             from queryprof.collect.merge import merge_traces
@@ -232,24 +232,24 @@ class Collection:
         """Remove the directory and its contents. Only the process that created it may call this."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def remove_known(self) -> None:
+    def remove_known_files(self) -> None:
         """Remove the directory and the files that recordings leave in it. Other files stay."""
-        names = names_in(self.directory)
+        names = list_names(self.directory)
         ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
-        remove([os.path.join(self.directory, name) for name in ours])
+        remove_files([os.path.join(self.directory, name) for name in ours])
         try:
             os.rmdir(self.directory)
         except OSError:
             return
 
 
-def collections_of_trace(path: str) -> Iterator[Collection]:
+def command_directories_of_trace(path: str) -> Iterator[CommandDirectory]:
     """Yield the directories of running or killed commands whose trace belongs at `path`."""
     directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
-    for one in sorted(names_in(directory)):
+    for one in sorted(list_names(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
         if is_named and _is_trusted(os.path.join(directory, one)):
-            collection = Collection(os.path.join(directory, one))
+            collection = CommandDirectory(os.path.join(directory, one))
             if os.path.exists(os.path.join(collection.directory, RUNNER)):
                 yield collection
 
@@ -263,7 +263,7 @@ def _is_trusted(path: str) -> bool:
     return stat.S_ISDIR(status.st_mode) and os.getuid() in (0, status.st_uid)
 
 
-def recover(collection: Collection, path: str) -> str | None:
+def recover_killed_command(collection: CommandDirectory, path: str) -> str | None:
     """Write the trace that a killed runner would have written, and return its path.
 
     Returns None if nothing was left, a process still runs, or the trace cannot be written.
@@ -282,7 +282,7 @@ def recover(collection: Collection, path: str) -> str | None:
         except (QueryprofError, OSError, sqlite3.Error):
             return None
         if not collection.regions:
-            collection.remove_known()
+            collection.remove_known_files()
     return output
 
 

@@ -14,7 +14,7 @@ from queryprof.collect.region_addition import RegionAddition
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.program.source_facts import SourceFacts, is_of_this_machine
-from queryprof.region.identity import facts_of, identity_of
+from queryprof.region.identity import region_facts, region_identity
 from queryprof.region.pending import aggregate_rows
 from queryprof.region.region import ENDED, RECORDS
 from queryprof.region.region_files import is_living
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from queryprof.trace.store import TraceStore
 
 
-class Conversion:
+class RegionConversion:
     """Adds regions to a trace, each in a separate transaction unless one is open.
 
     Do not use a Conversion after an error: it may have ids that are not in the trace.
@@ -61,9 +61,9 @@ class Conversion:
             return self._add(region, is_clean)
 
     def _add(self, region: Region, is_clean: bool | None) -> int:
-        facts = facts_of(region)
+        facts = region_facts(region)
         try:
-            identity = identity_of(region)
+            identity = region_identity(region)
             known = self._processes.get(identity)
             values = _process_values(region, facts, is_clean)
             if self._block_unix_ns:
@@ -114,15 +114,17 @@ def _process_values(
         "flush_ns": region["own_ns"],
         "folded_statements": region["folded_statements"],
         "folded_calls": region["folded_calls"],
-        "read_bytes": _own_left_out(facts.get("read_bytes"), region["own_read_bytes"]),
-        "written_bytes": _own_left_out(facts.get("written_bytes"), region["own_written_bytes"]),
+        "read_bytes": _without_own_bytes(facts.get("read_bytes"), region["own_read_bytes"]),
+        "written_bytes": _without_own_bytes(
+            facts.get("written_bytes"), region["own_written_bytes"]
+        ),
         "lost_counters": region["lost_counters"],
         "unseen_files": region["unseen_files"],
         "unasked_plans": region["unasked_plans"],
     }
 
 
-def _own_left_out(bytes_of_all: object, own: int) -> int | None:
+def _without_own_bytes(bytes_of_all: object, own: int) -> int | None:
     return max(0, bytes_of_all - own) if isinstance(bytes_of_all, int) else None
 
 

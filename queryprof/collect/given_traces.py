@@ -11,19 +11,19 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 from queryprof.collect.collection import SUFFIX as COMMAND_SUFFIX
-from queryprof.collect.leftovers import Leftovers
-from queryprof.collect.output_path import without_process
+from queryprof.collect.leftovers import LeftRecordings
+from queryprof.collect.output_path import path_without_process
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import recordings_at
-from queryprof.collect.recovery import save_left_recordings, taken_already
+from queryprof.collect.recovery import save_left_recordings, traces_made_so_far
 from queryprof.errors import TraceError
-from queryprof.region.identity import trace_of
+from queryprof.region.identity import region_trace_path
 from queryprof.region.part_names import trace_name
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
     SHORT_NAME_BYTES,
-    names_in,
+    list_names,
     resolve_directory,
     temporary_stem,
 )
@@ -31,7 +31,7 @@ from queryprof.region.region_files import (
 EXTENSION = ".qprof"
 
 
-def traces_of(argument: str) -> list[str]:
+def traces_for_argument(argument: str) -> list[str]:
     """Return the paths of the traces, sorted for a directory.
 
     Saves the recordings that ended processes left there.
@@ -54,7 +54,7 @@ def traces_of(argument: str) -> list[str]:
 
 def _trace_exists(path: str) -> bool:
     """Return whether there is a trace with exactly this name, or a recording for it."""
-    return os.path.lexists(path) or Leftovers().may_be_of(path)
+    return os.path.lexists(path) or LeftRecordings().may_have_recordings_of(path)
 
 
 def _matching_traces(pattern: str) -> list[str]:
@@ -73,17 +73,17 @@ def _matching_traces(pattern: str) -> list[str]:
         )
         traces = [one for one in set(everything) if fnmatchcase(os.path.basename(one), name)]
         # A name that ends in a number may be a child's name, or the first process's own name.
-        for family in {*traces, *map(without_process, traces)}:
+        for family in {*traces, *map(path_without_process, traces)}:
             save_left_recordings(family, recorded)
         files = glob.glob(os.path.join(glob.escape(directory), name))
         left = (one for one in traces if not os.path.lexists(one) and _is_recorded(one, recorded))
         for one in sorted([*files, *left]):
             if not one.endswith(PART_SUFFIX) and not os.path.isdir(one):
-                found.setdefault(_file_of(one), one)
+                found.setdefault(_file_key(one), one)
     return list(found.values())
 
 
-def _file_of(path: str) -> object:
+def _file_key(path: str) -> object:
     """Return a key that is the same for all names of a file."""
     try:
         status = os.stat(path)
@@ -95,14 +95,14 @@ def _file_of(path: str) -> object:
 def _traces_of_commands(directory: str) -> list[str]:
     """Return the traces in a directory that commands will write, including killed commands."""
     real = os.path.realpath(directory)
-    stems = [name.rpartition(".")[0] for name in names_in(real) if name.endswith(COMMAND_SUFFIX)]
+    stems = [name.rpartition(".")[0] for name in list_names(real) if name.endswith(COMMAND_SUFFIX)]
     return [os.path.join(real, stem.rpartition(".")[0]) for stem in stems if "." in stem]
 
 
 def _traces_in_windows(directory: str) -> list[str]:
     """Return the traces in a directory that have parts there."""
     real = os.path.realpath(directory)
-    found = {trace_name(name): name for name in sorted(names_in(real))}
+    found = {trace_name(name): name for name in sorted(list_names(real))}
     return [_trace_of_part(real, trace, part) for trace, part in found.items() if trace]
 
 
@@ -113,7 +113,7 @@ def _trace_of_part(directory: str, trace: str, part: str) -> str:
         return path
     try:
         with opened_region(os.path.join(directory, part)) as region:
-            own = resolve_directory(trace_of(region))
+            own = resolve_directory(region_trace_path(region))
             return own if temporary_stem(own) == path else path
     except (TraceError, ValueError):
         return path
@@ -125,4 +125,4 @@ def _is_recorded(path: str, recorded: RecordedFiles) -> bool:
     with ExitStack() as files:
         if recordings_at(path, files, recorded, unread) or unread:
             return True
-    return bool(taken_already(path))
+    return bool(traces_made_so_far(path))

@@ -6,12 +6,12 @@ import os
 import signal
 from contextlib import contextmanager
 
-from queryprof.collect.convert import Conversion
-from queryprof.collect.output_path import JOURNAL, free_path
+from queryprof.collect.convert import RegionConversion
+from queryprof.collect.output_path import JOURNAL, unused_path
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.region.region import Region, opened_region
-from queryprof.region.region_files import remove, temporary_stem, unique_token
+from queryprof.region.region_files import remove_files, temporary_stem, unique_token
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -44,25 +44,25 @@ def write_trace(
     """
     temporary = f"{temporary_stem(path)}.{os.getpid()}-{unique_token()}.new"
     try:
-        with no_signal_of_limits():
+        with without_size_limit_signal():
             store = TraceStore(temporary)
             try:
                 block_unix_ns = (since_unix_ns, until_unix_ns) if until_unix_ns else None
-                add_all(store, files, own, pid is None or None, block_unix_ns)
+                add_recorded_files(store, files, own, pid is None or None, block_unix_ns)
             finally:
                 store.close()
         while True:
             try:
-                _give_name(temporary, path)
+                _rename_without_replacing(temporary, path)
                 break
             except FileExistsError:  # another process may have created a file at this path again
-                path = free_path(path, since_unix_ns, pid)
+                path = unused_path(path, since_unix_ns, pid)
     finally:
-        remove([temporary, temporary + JOURNAL])
+        remove_files([temporary, temporary + JOURNAL])
     return path
 
 
-def _give_name(from_path: str, path: str) -> None:
+def _rename_without_replacing(from_path: str, path: str) -> None:
     """Give a file its final name. Raises FileExistsError if the name is taken."""
     try:
         os.link(from_path, path)
@@ -74,7 +74,7 @@ def _give_name(from_path: str, path: str) -> None:
 
 
 @contextmanager
-def no_signal_of_limits() -> Iterator[None]:
+def without_size_limit_signal() -> Iterator[None]:
     """Block SIGXFSZ during the block, so that a too large file does not end the program.
 
     Raises:
@@ -97,7 +97,7 @@ def no_signal_of_limits() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGXFSZ})
 
 
-def add_all(
+def add_recorded_files(
     store: TraceStore,
     files: Iterable[str],
     own: bool = False,
@@ -110,7 +110,7 @@ def add_all(
         is_clean: whether the process ended its recording itself; None to use the region's state.
         block_unix_ns: see Conversion.
     """
-    conversion = Conversion(store, block_unix_ns)
+    conversion = RegionConversion(store, block_unix_ns)
     paths = list(files)
     for place, path in enumerate(paths, 1):
         with opened_region(path) as region:

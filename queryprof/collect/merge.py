@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from queryprof.collect.collapse import SINGLE_EVENT_TABLES, Collapse, add_settings
-from queryprof.collect.output_path import is_null, refuse_to_replace
+from queryprof.collect.output_path import is_null_device, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.collapsed import ALL_PROCESSES, settings_of
-from queryprof.trace.opening import opened_file
+from queryprof.trace.collapsed import ALL_PROCESSES, collapsed_settings
+from queryprof.trace.opening import opened_finished_trace
 from queryprof.trace.processes import Identity
 from queryprof.trace.ranges import MAX_SUM
 from queryprof.trace.store import TraceStore
@@ -26,7 +26,7 @@ def merge_traces(
     output: str,
     inputs: Iterable[str],
     progress: Callable[[], None] = lambda: None,
-    opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_file,
+    opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_finished_trace,
     collapses: bool = False,
 ) -> int:
     """Write the sum of the traces `inputs` to `output`, which may be one of them.
@@ -46,7 +46,7 @@ def merge_traces(
     Raises:
         TraceError: an input is not a trace, or the output cannot be written.
     """
-    wanted = not is_null(output)
+    wanted = not is_null_device(output)
     if wanted:
         refuse_to_replace(output)
         if has_living_region(output):
@@ -62,9 +62,9 @@ def merge_traces(
         try:
             with store.transaction():
                 collapse = Collapse(store) if collapses else None
-                repeated = _add_all(store, inputs, progress, opened, collapse)
+                repeated = _add_inputs(store, inputs, progress, opened, collapse)
                 if collapse:
-                    store.settle()
+                    store.remove_surplus()
                     collapse.finish()
         finally:
             store.abandon()
@@ -79,7 +79,7 @@ def merge_traces(
     return repeated
 
 
-def _add_all(
+def _add_inputs(
     store: TraceStore,
     inputs: Iterable[str],
     progress: Callable[[], None],
@@ -121,7 +121,7 @@ class MergedSums:
 def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:
     """Add an open trace to a store. Raises TraceError."""
     with store.transaction():
-        add_settings(store, settings_of(source))
+        add_settings(store, collapsed_settings(source))
         numbers: dict[str, Mapping[Any, int | None]] = {}
         single: Mapping[Any, int | None] | None = None
         for table in TABLES:
@@ -132,9 +132,11 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
                 if single and table.name in SINGLE_EVENT_TABLES
                 else numbers
             )
-            rows = source.resolved(table.name, known)
+            rows = source.resolved_rows(table.name, known)
             if collapse and table.name == "thread":
-                threads, of_single = collapse.add_threads(source, rows, _walls_ns(source, numbers))
+                threads, of_single = collapse.add_threads(
+                    source, rows, _run_times_ns(source, numbers)
+                )
                 numbers["thread"] = source.ids("thread", threads.items())
                 single = source.ids("thread", of_single.items())
                 continue
@@ -150,7 +152,7 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
                 store.add(table.name, rows)
 
 
-def _walls_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) -> dict[int, int]:
+def _run_times_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) -> dict[int, int]:
     """Return the run times of a trace's processes, by their new ids."""
     columns = ("id", "start_unix_ns", "end_unix_ns", "window_start_unix_ns")
     rows = source.rows("process", columns)

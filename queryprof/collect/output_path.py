@@ -23,11 +23,11 @@ STARTED_LATER_S = 2.0
 """A process that started this much later than the recording only reuses the process id."""
 
 
-def is_null(path: str) -> bool:
+def is_null_device(path: str) -> bool:
     """Return whether the path leads to the null device (/dev/null)."""
     try:
         status = os.stat(path)
-        return stat.S_ISCHR(status.st_mode) and status.st_rdev == _null_number()
+        return stat.S_ISCHR(status.st_mode) and status.st_rdev == _null_device_number()
     except (OSError, ValueError):
         return False
 
@@ -75,7 +75,7 @@ def prepare_output_path(path: str, replaces: bool = True) -> str:
     refuse_to_replace(path)
     if not replaces:
         return path
-    if is_written(path):
+    if is_being_written(path):
         return path_with_pid(path)
     if os.path.isfile(path) and not os.path.getsize(path):
         return path  # another process may have just created the file: see `retry`
@@ -107,7 +107,7 @@ def _refuse_to_remove_journal(path: str) -> None:
         raise TraceError(f"{path}: exists and is not a trace's journal; choose another name")
 
 
-def free_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:
+def unused_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:
     """Return another path for a trace if there is a file at `path`.
 
     An empty file that is older than `since_unix_ns` is removed, and its path is returned.
@@ -127,14 +127,14 @@ def path_with_pid(path: str, pid: int | None = None) -> str:
 
     Adds a number if that name is taken.
     """
-    name, number = with_process(path, pid), 1
+    name, number = path_with_process(path, pid), 1
     while os.path.lexists(name):
         number += 1
-        name = with_process(path, pid, number)
+        name = path_with_process(path, pid, number)
     return name
 
 
-def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
+def path_with_process(path: str, pid: int | None = None, number: int = 1) -> str:
     """Return the path with a process's id before its extension, and with `number` if it is above 1.
     Cuts the name to the longest length that file systems accept.
     """
@@ -145,7 +145,7 @@ def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
     return os.path.join(directory, os.fsdecode(os.fsencode(stem)[: max(room, 1)]) + ending)
 
 
-def without_process(path: str) -> str:
+def path_without_process(path: str) -> str:
     """Return the path of the first process's trace, given a path that may end in a process id."""
     directory, name = os.path.split(path)
     stem, extension = os.path.splitext(name)
@@ -153,7 +153,7 @@ def without_process(path: str) -> str:
     return os.path.join(directory, first + extension) if first and pid.isdecimal() else path
 
 
-def is_written(path: str) -> bool:
+def is_being_written(path: str) -> bool:
     """Return whether a process may still be writing to the trace at `path`.
 
     True if the process runs here. Also true if it ran on another host or in a container, and its
@@ -169,12 +169,12 @@ def is_written(path: str) -> bool:
     import sqlite3
 
     from queryprof.core.recorder import muted
-    from queryprof.trace.header import address, refuse_odd_companions
+    from queryprof.trace.header import refuse_odd_companion_files, sqlite_uri
 
     with muted():
         try:
-            refuse_odd_companions(path)
-            connection = sqlite3.connect(address(path), uri=True, timeout=0)
+            refuse_odd_companion_files(path)
+            connection = sqlite3.connect(sqlite_uri(path), uri=True, timeout=0)
             try:
                 rows = connection.execute(
                     "SELECT host, pid, start_unix_ns FROM process WHERE NOT clean_end"
@@ -214,7 +214,7 @@ def _started_unix_s(pid: int) -> float | None:
     return boot_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _null_number() -> int:
+def _null_device_number() -> int:
     try:
         return os.stat(os.devnull).st_rdev
     except OSError:

@@ -8,8 +8,8 @@ from queryprof.core import _core
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain
 from queryprof.errors import SessionError
-from queryprof.region.part_names import part_path, parts_prefix, parts_with
-from queryprof.region.region_files import remove
+from queryprof.region.part_names import part_path, parts_prefix, parts_with_prefix
+from queryprof.region.region_files import remove_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ class OwnParts:
     def begin(self, path: str) -> None:
         """Write the next parts next to this path."""
         if self.prefix:
-            self._before.append((self.prefix, _core.last_part()))
+            self._before.append((self.prefix, _core.last_part_number()))
         self.path, self.prefix = path, parts_prefix(path)
         self.are_windows = False
 
-    def renew(self) -> None:
+    def forget_all(self) -> None:
         """Forget all parts, because another recording or a forked child begins."""
         self.path = self.prefix = ""
         self._before.clear()
@@ -58,7 +58,7 @@ class OwnParts:
 
     def files(self) -> list[str]:
         """Return the paths of the parts, oldest first. Lists the directory and opens each part."""
-        now = parts_with(self.prefix) if self.prefix else []
+        now = parts_with_prefix(self.prefix) if self.prefix else []
         return self._readable_parts([*self._files_in_earlier_places(), *now])
 
     def _files_in_earlier_places(self) -> list[str]:
@@ -82,14 +82,14 @@ class OwnParts:
         return parts
 
     @property
-    def is_read(self) -> bool:
+    def has_readers(self) -> bool:
         """Whether a block or a report is reading parts, which then must stay."""
         return bool(self._readers)
 
     def forget_readers(self) -> None:
         """Forget the parent's readers and parts in a forked child."""
         self._readers.clear()
-        self.renew()
+        self.forget_all()
 
     def begin_reading(self) -> Place:
         """Keep the parts that are written from now on, until `end_reading`.
@@ -98,21 +98,21 @@ class OwnParts:
         """
         place = self._last_place()
         self._readers.append(place)
-        _core.hold_windows(True)
+        _core.prevent_window_removal(True)
         return place
 
     def end_reading(self, place: Place) -> None:
         """Release the parts that `begin_reading` kept."""
         if place in self._readers:  # missing if this process was forked since
             self._readers.remove(place)
-        _core.hold_windows(self.is_read)
+        _core.prevent_window_removal(self.has_readers)
 
     def _last_place(self) -> Place:
-        return len(self._before), _core.last_part()
+        return len(self._before), _core.last_part_number()
 
     def _paths_between(self, first: Place, last: Place) -> list[str]:
         """Return the paths of the parts after `first`, up to and including `last`."""
-        prefixes = [*self._before, (self.prefix, _core.last_part())]
+        prefixes = [*self._before, (self.prefix, _core.last_part_number())]
         found = []
         for at in range(first[0], last[0] + 1):
             prefix, count = prefixes[at]
@@ -121,7 +121,7 @@ class OwnParts:
             found += [part_path(prefix, number) for number in range(begin, end + 1)]
         return found
 
-    def after(self, place: Place) -> list[str]:
+    def paths_after(self, place: Place) -> list[str]:
         """Return the paths of the parts after a place. Raises SessionError if one was removed."""
         wanted = self._paths_between(place, self._last_place())
         found = self._readable_parts(wanted)
@@ -134,10 +134,10 @@ class OwnParts:
         parts only.
         """
         last = min(self._readers, default=self._last_place())
-        remove(self._paths_between(self._removed, last))
+        remove_files(self._paths_between(self._removed, last))
         self._removed = max(self._removed, last)
 
     def remove(self) -> None:
         """Remove all parts, unless they are being read or are the trace itself."""
-        if not self.is_read:
-            remove(self._files_in_earlier_places() if self.are_windows else self.files())
+        if not self.has_readers:
+            remove_files(self._files_in_earlier_places() if self.are_windows else self.files())

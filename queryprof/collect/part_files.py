@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryprof.errors import TraceError
-from queryprof.region.identity import identity_of
+from queryprof.region.identity import region_identity
 from queryprof.region.part_names import part_number
 from queryprof.region.region import opened_region
 
@@ -25,19 +25,19 @@ def parts_of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str
     for path in paths:
         try:
             with opened_region(path) as part:
-                if identity_of(part) == identity:
+                if region_identity(part) == identity:
                     found.append(path)
         except TraceError as error:
             unreadable[path] = str(error)
     return found, unreadable
 
 
-def files_of(parts: list[str], region: Region) -> list[str]:
+def recording_files(parts: list[str], region: Region) -> list[str]:
     """Return the files of a recording: its parts, and the region in which it continues."""
-    return parts if has_all(parts, region) else [*parts, region.path]
+    return parts if parts_cover_region(parts, region) else [*parts, region.path]
 
 
-def has_all(parts: Sequence[str], region: Region) -> bool:
+def parts_cover_region(parts: Sequence[str], region: Region) -> bool:
     """Return whether the parts already contain everything in the region, or in an older copy.
 
     A process that is killed before it empties the region, or before it removes the copy, leaves

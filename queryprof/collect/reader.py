@@ -11,24 +11,24 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
-from queryprof.collect.convert import Conversion
-from queryprof.collect.leftovers import Leftovers
+from queryprof.collect.convert import RegionConversion
+from queryprof.collect.leftovers import LeftRecordings
 from queryprof.collect.merge import MergedSums, add_opened
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import MovedError, recordings_at
-from queryprof.collect.recovery import recorded_commands, save_left_recordings, taken_already
-from queryprof.core.absence import absence
+from queryprof.collect.recovery import recorded_commands, save_left_recordings, traces_made_so_far
+from queryprof.core.absence import absence_reason
 from queryprof.errors import TraceError
 from queryprof.region.region import is_part, opened_region
-from queryprof.trace.checked_rows import CheckedTrace, reading
+from queryprof.trace.checked_rows import CheckedTrace, raising_trace_errors
 from queryprof.trace.header import MAGIC
 from queryprof.trace.loader import load_profile
 from queryprof.trace.opening import (
     checked_version,
     closed_on_error,
-    connect,
-    opened_as_it_is_now,
-    opened_file,
+    connect_read_only,
+    opened_finished_trace,
+    opened_snapshot,
 )
 from queryprof.trace.processes import Identity
 from queryprof.trace.store import TraceStore
@@ -54,28 +54,30 @@ Opened = tuple[CheckedTrace, frozenset[Identity], tuple[str, ...]]
 
 
 @contextmanager
-def opened_beside(
-    path: str, leftovers: Leftovers, leave_out: Callable[[str], None]
+def opened_trace_of_many(
+    path: str, leftovers: LeftRecordings, leave_out: Callable[[str], None]
 ) -> Iterator[CheckedTrace]:
-    """Open one of many traces, like `opened`. Raises TraceError."""
-    with _opened_beside(path, leftovers) as (trace, _, left_out):
+    """Open one of many traces, like `opened_trace`. Raises TraceError."""
+    with _opened_trace_of_many(path, leftovers) as (trace, _, left_out):
         for reason in left_out:
             leave_out(reason)
         yield trace
 
 
 @contextmanager
-def _opened_beside(path: str, leftovers: Leftovers) -> Iterator[Opened]:
-    if is_part(path) or leftovers.may_be_of(path):
-        with _opened(path, leftovers.recorded) as found:
+def _opened_trace_of_many(path: str, leftovers: LeftRecordings) -> Iterator[Opened]:
+    if is_part(path) or leftovers.may_have_recordings_of(path):
+        with _opened_with_recordings(path, leftovers.recorded) as found:
             yield found
     else:
-        with opened_file(path) as trace:
+        with opened_finished_trace(path) as trace:
             yield trace, frozenset(), ()
 
 
 @contextmanager
-def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iterator[CheckedTrace]:
+def opened_trace(
+    path: str, leave_out: Callable[[str], None] = lambda _: None
+) -> Iterator[CheckedTrace]:
     """Open a trace of the present version for reading.
 
     Args:
@@ -84,32 +86,32 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
     Raises:
         TraceError: the file is missing, not a trace, damaged, or of another version.
     """
-    with _opened(path) as (trace, _, left_out):
+    with _opened_with_recordings(path) as (trace, _, left_out):
         for reason in left_out:
             leave_out(reason)
         yield trace
 
 
 @contextmanager
-def _opened(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened]:
+def _opened_with_recordings(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened]:
     recorded = recorded or RecordedFiles()
     save_left_recordings(path, recorded)
-    connection, running, left_out = _with_recordings(path, recorded)
+    connection, running, left_out = _read_with_recordings(path, recorded)
     try:
         yield CheckedTrace(connection, path), running, left_out
     finally:
         connection.close()
 
 
-def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
+def _read_with_recordings(path: str, recorded: RecordedFiles) -> Found:
     """Read a trace and the recordings that are not in it.
 
     Also returns the ids of running processes, and the reasons for missing recordings.
     """
     if is_part(path):
-        return _sum_of_part(path), frozenset(), ()
-    if absence():
-        return checked_version(connect(path), path), frozenset(), ()
+        return _converted_part(path), frozenset(), ()
+    if absence_reason():
+        return checked_version(connect_read_only(path), path), frozenset(), ()
     moved: TraceError | None = None
     for _ in range(MAX_TRIES):
         commands = recorded_commands(path)
@@ -123,7 +125,7 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
                 raise
             continue
         if recorded_commands(path) == commands:
-            return found or (checked_version(connect(path), path), frozenset(), ())
+            return found or (checked_version(connect_read_only(path), path), frozenset(), ())
         if found:  # a command has just ended and has written its trace
             found[0].close()
     raise moved or TraceError(f"{path}: it kept changing while being read; try again")
@@ -140,7 +142,7 @@ def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
         # neither.
         unread: list[str] = []
         recordings = recordings_at(path, files, recorded, unread)
-        taken = taken_already(path)
+        taken = traces_made_so_far(path)
         if any(one.is_beside_its_trace for one in recordings) and _has_content(path):
             taken.append(path)
         if not recordings and not taken:
@@ -149,7 +151,7 @@ def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
             return None
         running = frozenset(one.identity for one in recordings if one.is_running)
         left_out = (*unread, *(reason for one in recordings for reason in one.left_out))
-        connection, damaged = _sum_of_readable(recordings, taken)
+        connection, damaged = _sum_of_readable_recordings(recordings, taken)
         return connection, running, (*left_out, *damaged)
 
 
@@ -157,19 +159,19 @@ def _has_content(path: str) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
-def _sum_of_part(path: str) -> sqlite3.Connection:
+def _converted_part(path: str) -> sqlite3.Connection:
     """Convert a single part to a trace in memory."""
     store = TraceStore(":memory:")
     try:
         with opened_region(path) as region:
-            Conversion(store).add(region)
+            RegionConversion(store).add(region)
     except BaseException:
         store.abandon()
         raise
     return store.connection
 
 
-def _sum_of_readable(
+def _sum_of_readable_recordings(
     recordings: list[ProcessRecording], taken: list[str]
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Add all readable recordings, and return why others cannot be read.
@@ -180,14 +182,14 @@ def _sum_of_readable(
     """
     connection: sqlite3.Connection | None = None
     try:
-        connection = _sum_of(recordings, taken)
-        _refuse_impossible(connection)
+        connection = _sum_of_recordings(recordings, taken)
+        _refuse_impossible_values(connection)
         return connection, ()
     except MovedError:
         raise
     except TraceError:
         faults = {
-            region.path: _fault_of(region)
+            region.path: _region_fault(region)
             for one in recordings
             for region in one.regions(passes_moved=True)
         }
@@ -198,10 +200,10 @@ def _sum_of_readable(
             raise
     if connection:
         connection.close()
-    return _sum_of(recordings, taken, damaged), tuple(damaged.values())
+    return _sum_of_recordings(recordings, taken, damaged), tuple(damaged.values())
 
 
-def _refuse_impossible(connection: sqlite3.Connection) -> None:
+def _refuse_impossible_values(connection: sqlite3.Connection) -> None:
     """Raise TraceError if a trace in memory has values that no recording produces."""
     trace = CheckedTrace(connection, ":memory:")
     for table in TABLES:
@@ -209,17 +211,17 @@ def _refuse_impossible(connection: sqlite3.Connection) -> None:
             pass
 
 
-def _fault_of(region: Region) -> str:
+def _region_fault(region: Region) -> str:
     """Return why a region's rows cannot be read, or ""."""
     try:
-        _profile_of_window(region)
+        _window_profile(region)
     except TraceError as error:
         reason = str(error).removeprefix(IN_MEMORY)
         return reason if reason.startswith(region.path) else f"{region.path}: {reason}"
     return ""
 
 
-def _sum_of(
+def _sum_of_recordings(
     recordings: Iterable[ProcessRecording], taken: Iterable[str], skipped: Container[str] = ()
 ) -> sqlite3.Connection:
     """Return a trace in memory with each process once.
@@ -233,11 +235,11 @@ def _sum_of(
     store = TraceStore(":memory:")
     try:
         for path in taken:
-            with opened_as_it_is_now(path) as trace:
+            with opened_snapshot(path) as trace:
                 add_opened(store, trace)
         known = store.identities()
         for one in recordings:
-            conversion = Conversion(store)
+            conversion = RegionConversion(store)
             for region in one.regions() if one.identity not in known else ():
                 if region.path not in skipped:
                     conversion.add(region)
@@ -252,9 +254,9 @@ def read_profile(path: str) -> Profile:
     """Read the profile of a trace file.
 
     Raises:
-        TraceError: see `opened`.
+        TraceError: see `opened_trace`.
     """
-    with _opened(path) as (trace, running, left_out):
+    with _opened_with_recordings(path) as (trace, running, left_out):
         return replace(load_profile(trace), running=running, left_out=left_out)
 
 
@@ -275,13 +277,13 @@ def read_profiles(
     Raises:
         TraceError: no trace can be read, or the sums are too large for one trace.
     """
-    leftovers, sums = Leftovers(), MergedSums(TraceStore(":memory:"))
+    leftovers, sums = LeftRecordings(), MergedSums(TraceStore(":memory:"))
     running: set[Identity] = set()
     left_out: list[str] = []
     try:
         for path in paths:
             try:
-                with _opened_beside(path, leftovers) as (trace, now, missing):
+                with _opened_trace_of_many(path, leftovers) as (trace, now, missing):
                     sums.add(trace)
                 running |= now
                 left_out += missing
@@ -290,13 +292,13 @@ def read_profiles(
             step()
         if left_out and not sums.known:
             raise TraceError(left_out[0])
-        profile = profile_of(sums.store.connection)
+        profile = profile_from_connection(sums.store.connection)
     finally:
         sums.store.abandon()
     return replace(profile, running=frozenset(running), left_out=tuple(left_out)), sums.repeated
 
 
-def profile_in(content: bytes, name: str) -> Profile:
+def profile_from_content(content: bytes, name: str) -> Profile:
     """Return the profile in the content of a trace file, without opening any file.
 
     Args:
@@ -308,7 +310,7 @@ def profile_in(content: bytes, name: str) -> Profile:
     if not content.startswith(MAGIC):
         raise TraceError(f"{name}: not a queryprof trace")
     connection = sqlite3.connect(":memory:")
-    with closed_on_error(connection), reading(name, "header"):
+    with closed_on_error(connection), raising_trace_errors(name, "header"):
         connection.deserialize(content)
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
@@ -324,7 +326,7 @@ def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profil
         leave_out: called with one line for each recording that cannot be read.
 
     Raises:
-        TraceError: see `opened`.
+        TraceError: see `opened_trace`.
     """
     save_left_recordings(path)
     with ExitStack() as files:
@@ -335,7 +337,7 @@ def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profil
                 leave_out(reason)
             yield profile
         elif _has_content(path):
-            with opened_file(path) as trace:
+            with opened_finished_trace(path) as trace:
                 yield load_profile(trace)
         for one in in_windows:
             for reason in one.left_out:
@@ -343,22 +345,22 @@ def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profil
             for region in one.regions(passes_moved=True):
                 if region is not one.region or not one.is_running:
                     try:
-                        profile = _profile_of_window(region)
+                        profile = _window_profile(region)
                     except TraceError as error:
                         leave_out(f"{region.path}: {str(error).removeprefix(IN_MEMORY)}")
                         continue
                     yield profile
 
 
-def _profile_of_window(region: Region) -> Profile:
+def _window_profile(region: Region) -> Profile:
     store = TraceStore(":memory:")
     try:
-        Conversion(store).add(region)
-        return profile_of(store.connection)
+        RegionConversion(store).add(region)
+        return profile_from_connection(store.connection)
     finally:
         store.abandon()
 
 
-def profile_of(connection: sqlite3.Connection) -> Profile:
+def profile_from_connection(connection: sqlite3.Connection) -> Profile:
     """Return the profile of a trace in memory."""
     return load_profile(CheckedTrace(connection, ":memory:"))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
-from queryprof.core.absence import absence
+from queryprof.core.absence import absence_reason
 from queryprof.errors import TraceError
-from queryprof.region.identity import trace_of
+from queryprof.region.identity import region_trace_path
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import copies_in, regions, resolve_directory
+from queryprof.region.region_files import checkpoints_in, readable_regions, resolve_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,35 +54,37 @@ class RecordedFiles:
         if self._regions is None:
             owners: dict[str, set[int]] = {}
             self._regions = {}
-            for path, trace in () if absence() else _traces_of(regions()):
+            for path, trace in () if absence_reason() else _files_with_traces(readable_regions()):
                 directory = os.path.dirname(trace)
                 if directory not in owners:
-                    owners[directory] = {os.getuid(), _owner_of(directory)}
-                if _owner_of(path) in owners[directory]:
+                    owners[directory] = {os.getuid(), _owner_id(directory)}
+                if _owner_id(path) in owners[directory]:
                     self._regions.setdefault(trace, []).append(path)
         return self._regions
 
     def _copies_in(self, directory: str) -> dict[str, list[str]]:
         if directory not in self._copies:
             found: dict[str, list[str]] = {}
-            for path, trace in () if absence() else _traces_of(copies_in(directory)):
+            for path, trace in (
+                () if absence_reason() else _files_with_traces(checkpoints_in(directory))
+            ):
                 found.setdefault(os.path.basename(trace), []).append(path)
             self._copies[directory] = found
         return self._copies[directory]
 
 
-def _traces_of(paths: Iterable[str]) -> list[tuple[str, str]]:
+def _files_with_traces(paths: Iterable[str]) -> list[tuple[str, str]]:
     found = []
     for path in paths:
         try:
             with opened_region(path) as region:
-                found.append((path, resolve_directory(trace_of(region))))
+                found.append((path, resolve_directory(region_trace_path(region))))
         except (TraceError, ValueError, OSError):
             continue
     return found
 
 
-def _owner_of(path: str) -> int:
+def _owner_id(path: str) -> int:
     try:
         return os.lstat(path).st_uid
     except OSError:

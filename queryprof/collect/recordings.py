@@ -10,20 +10,20 @@ import os
 from contextlib import suppress
 from typing import NamedTuple
 
-from queryprof.collect.collection import collections_of_trace
-from queryprof.collect.output_path import without_process
-from queryprof.collect.part_files import has_all, parts_of_process
+from queryprof.collect.collection import command_directories_of_trace
+from queryprof.collect.output_path import path_without_process
+from queryprof.collect.part_files import parts_cover_region, parts_of_process
 from queryprof.collect.recorded_files import RecordedFiles
-from queryprof.collect.recovery import newest_first, traces_of_process
+from queryprof.collect.recovery import sort_newest_first, traces_of_process
 from queryprof.errors import TraceError
-from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.part_names import part_number, parts_in_reach, parts_of
+from queryprof.region.identity import region_identity, region_trace_path
+from queryprof.region.part_names import part_number, parts_by_process, parts_of_trace
 from queryprof.region.region import ENDED, PART, Region, opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
-    checkpoints_of,
+    checkpoints_of_trace,
     is_living,
-    regions_of,
+    regions_of_trace,
     resolve_directory,
 )
 from queryprof.trace.processes import identities_in
@@ -131,47 +131,47 @@ def recordings_at(
     """
     unread = [] if unread is None else unread
     found: dict[Identity, ProcessRecording] = {}
-    for region in _regions(path, recorded or RecordedFiles()):
+    for region in _candidate_regions(path, recorded or RecordedFiles()):
         files.callback(region.close)
         try:
-            identity = identity_of(region)
-            if identity not in found and _belongs(region, path, identity):
-                parts = parts_of(trace_of(region), identity[0])
-                found[identity] = _recording(identity, parts, region)
+            identity = region_identity(region)
+            if identity not in found and _belongs_to_path(region, path, identity):
+                parts = parts_of_trace(region_trace_path(region), identity[0])
+                found[identity] = _process_recording(identity, parts, region)
         except (TraceError, ValueError) as error:
-            unread.append(_with_path(region.path, error))
-    for collection in collections_of_trace(path):
+            unread.append(_error_with_path(region.path, error))
+    for collection in command_directories_of_trace(path):
         for one in collection.regions:
             try:
                 region = Region(path=one)
                 files.callback(region.close)
-                identity = identity_of(region)
+                identity = region_identity(region)
                 if region.state != PART and identity not in found:
-                    found[identity] = _recording(identity, collection.parts(region), region)
+                    found[identity] = _process_recording(identity, collection.parts(region), region)
             except (TraceError, ValueError) as error:
-                unread.append(_with_path(one, error))
-    for parts in parts_in_reach(resolve_directory(path)):
+                unread.append(_error_with_path(one, error))
+    for parts in parts_by_process(resolve_directory(path)):
         for ended in _recording_in_windows(parts, unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
 
 
-def _with_path(path: str, error: Exception) -> str:
+def _error_with_path(path: str, error: Exception) -> str:
     reason = str(error)
     return reason if reason.startswith(path) else f"{path}: {reason}"
 
 
-def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:
+def _process_recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:
     parts, unsound = parts_of_process(paths, identity)
-    left_out = _left_out(parts, unsound.values()) if region["window_ns"] else ()
-    is_in_parts = has_all(parts, region)
+    left_out = _missing_parts_reasons(parts, unsound.values()) if region["window_ns"] else ()
+    is_in_parts = parts_cover_region(parts, region)
     is_in_windows = bool(region["window_ns"])
     return ProcessRecording(
         identity, is_in_windows, parts, region, is_in_parts, left_out, _part_counts(region)
     )
 
 
-def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
+def _missing_parts_reasons(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
     """Return why parts of a recording in windows are missing.
 
     They cannot be read, or there is a gap between the part numbers.
@@ -185,12 +185,12 @@ def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
+def _candidate_regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
     """Yield the open regions, and copies, that may belong to processes of a trace."""
     # A process's regions are found by the path of the first process's trace, or by their content.
-    families = dict.fromkeys((path, without_process(path)))
-    regions = [region for one in families for region in regions_of(one)]
-    copies = [*_copies(families), *recorded.copies_of(path)]
+    families = dict.fromkeys((path, path_without_process(path)))
+    regions = [region for one in families for region in regions_of_trace(one)]
+    copies = [*_copies_of_families(families), *recorded.copies_of(path)]
     moved = False
     for found in dict.fromkeys([*regions, *recorded.regions_of(path), *_newest_first(copies)]):
         try:
@@ -198,20 +198,20 @@ def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
         except TraceError:
             moved = moved or not os.path.lexists(found)
     if moved:  # another process has copied a region to the disk since
-        for found in _newest_first(_copies(families)):
+        for found in _newest_first(_copies_of_families(families)):
             with suppress(TraceError):
                 yield Region(path=found)
 
 
-def _copies(families: Iterable[str]) -> list[str]:
-    return [copy for one in families for copy in checkpoints_of(one)]
+def _copies_of_families(families: Iterable[str]) -> list[str]:
+    return [copy for one in families for copy in checkpoints_of_trace(one)]
 
 
 def _newest_first(copies: list[str]) -> list[str]:
-    return newest_first(list(dict.fromkeys(copies)))
+    return sort_newest_first(list(dict.fromkeys(copies)))
 
 
-def _belongs(region: Region, path: str, identity: Identity) -> bool:
+def _belongs_to_path(region: Region, path: str, identity: Identity) -> bool:
     """Return whether a region belongs to a recording at this path that is in no trace."""
     if not _is_of_trace(region, path):
         return False
@@ -231,7 +231,7 @@ def _is_of_trace(region: Region, path: str) -> bool:
     """Return whether a region belongs to the trace at a path. Copies may be in a moved
     directory.
     """
-    trace, wanted = resolve_directory(trace_of(region)), resolve_directory(path)
+    trace, wanted = resolve_directory(region_trace_path(region)), resolve_directory(path)
     if trace == wanted:
         return True
     is_copy = region.path.endswith(PART_SUFFIX)
@@ -245,13 +245,13 @@ def _recording_in_windows(paths: list[str], unread: list[str]) -> Iterator[Proce
     for path in paths:
         try:
             with opened_region(path) as part:
-                identity, is_in_windows = identity_of(part), bool(part["window_ns"])
+                identity, is_in_windows = region_identity(part), bool(part["window_ns"])
         except TraceError as error:
             reasons.append(str(error))
             continue  # the other parts name the process
         if is_in_windows:
             parts, unsound = parts_of_process(paths, identity)
-            left_out = _left_out(parts, unsound.values())
+            left_out = _missing_parts_reasons(parts, unsound.values())
             yield ProcessRecording(identity, True, parts, None, False, left_out, (0, 0))
         return
     unread += reasons

@@ -12,31 +12,31 @@ import stat
 from contextlib import contextmanager
 from time import sleep
 
-from queryprof.collect.collection import collections_of_trace, recover
+from queryprof.collect.collection import command_directories_of_trace, recover_killed_command
 from queryprof.collect.keep import write_trace
 from queryprof.collect.output_path import (
     JOURNAL,
-    is_written,
+    is_being_written,
     path_with_pid,
-    with_process,
+    path_with_process,
 )
-from queryprof.collect.part_files import files_of, parts_of_process
-from queryprof.core.absence import absence
+from queryprof.collect.part_files import parts_of_process, recording_files
+from queryprof.core.absence import absence_reason
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
-from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.part_names import parts_of, trace_name
+from queryprof.region.identity import region_identity, region_trace_path
+from queryprof.region.part_names import parts_of_trace, trace_name
 from queryprof.region.region import Region, claimed_region, opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
-    checkpoint_of,
-    checkpoints_of,
+    checkpoint_path,
+    checkpoints_of_trace,
     is_living,
-    names_in,
-    regions_of,
-    remove,
+    list_names,
+    process_start_ticks,
+    regions_of_trace,
+    remove_files,
     resolve_directory,
-    started_at,
     temporary_stem,
 )
 from queryprof.trace.header import is_sqlite
@@ -81,16 +81,16 @@ def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> li
     Returns:
         The paths of the traces.
     """
-    if absence():
+    if absence_reason():
         return []  # no process can record here
     written = []
     with directory_lock(os.path.dirname(os.path.abspath(path))):
         # A process's memory and its copies are one recording: see _save_region.
-        regions, copies = regions_of(path), checkpoints_of(path)
+        regions, copies = regions_of_trace(path), checkpoints_of_trace(path)
         if recorded:
             regions += recorded.regions_of(path)
             copies += recorded.copies_of(path)
-        for found in dict.fromkeys([*regions, *newest_first(list(dict.fromkeys(copies)))]):
+        for found in dict.fromkeys([*regions, *sort_newest_first(list(dict.fromkeys(copies)))]):
             try:
                 with claimed_region(found) as region:
                     is_over = region is not None and is_living(region) is False
@@ -102,8 +102,8 @@ def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> li
                         written += _save_region(found, region, path)
             except Exception:  # noqa: S112 this may run at the end of a recorded program
                 continue
-    for collection in collections_of_trace(path):
-        output = recover(collection, path)
+    for collection in command_directories_of_trace(path):
+        output = recover_killed_command(collection, path)
         written += [output] if output else []
     _remove_unfinished(path)
     return written
@@ -138,7 +138,7 @@ def directory_lock(directory: str) -> Iterator[None]:
             os.close(file)
 
 
-def newest_first(copies: list[str]) -> list[str]:
+def sort_newest_first(copies: list[str]) -> list[str]:
     """Sort copies, newest first, because only the first copy of a region becomes a trace."""
     return sorted(copies, key=_last_turn_and_mtime, reverse=True)
 
@@ -150,15 +150,15 @@ def _move_to_disk(found: str, region: Region, path: str, copies: list[str]) -> N
     """
     if found.endswith(PART_SUFFIX):
         return
-    older = [one for one in copies if _is_copy_of(one, identity_of(region))]
-    _copy(found, checkpoint_of(path, int(region["pid"])))
-    remove([found, *older])
+    older = [one for one in copies if _is_copy_of(one, region_identity(region))]
+    _copy_sparse_file(found, checkpoint_path(path, int(region["pid"])))
+    remove_files([found, *older])
 
 
 def _is_copy_of(path: str, identity: Identity) -> bool:
     try:
         with opened_region(path) as region:
-            found: Identity = identity_of(region)
+            found: Identity = region_identity(region)
             return found == identity
     except TraceError:
         return False
@@ -167,7 +167,7 @@ def _is_copy_of(path: str, identity: Identity) -> bool:
 def _last_turn_and_mtime(path: str) -> tuple[int, int]:
     try:
         with opened_region(path) as region:
-            return int(region["turn_unix_ns"]), _changed_ns(path)
+            return int(region["turn_unix_ns"]), _modified_ns(path)
     except TraceError:
         return 0, 0
 
@@ -177,15 +177,19 @@ def _save_region(found: str, region: Region, path: str) -> list[str]:
 
     Returns the paths of the traces; empty if the process already has a trace.
     """
-    pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
-    parts, _ = parts_of_process(parts_of(trace, pid), identity)
-    files = files_of(parts, region)
+    pid, trace, identity = (
+        int(region["pid"]),
+        _trace_path_for(region, path),
+        region_identity(region),
+    )
+    parts, _ = parts_of_process(parts_of_trace(trace, pid), identity)
+    files = recording_files(parts, region)
     written = []
     if not any(identity in identities_in(one) for one in traces_of_process(trace, pid)):
-        free = path_with_pid(trace, pid) if is_written(trace) else trace
+        free = path_with_pid(trace, pid) if is_being_written(trace) else trace
         written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
         _give_to_owner(written[-1], region)
-    remove([*parts, found])
+    remove_files([*parts, found])
     return written
 
 
@@ -198,17 +202,17 @@ def _give_to_owner(trace: str, region: Region) -> None:
 
 def traces_of_process(trace: str, pid: int) -> list[str]:
     """Return a trace's path, and the traces next to it that have this process id."""
-    directory, name = os.path.split(with_process(trace, pid))
+    directory, name = os.path.split(path_with_process(trace, pid))
     stem, extension = os.path.splitext(name)
     beside_it = [
         os.path.join(directory, one)
-        for one in names_in(directory)
+        for one in list_names(directory)
         if one.startswith(stem) and one.endswith(extension)
     ]
     return [trace, *beside_it]
 
 
-def _place_of(region: Region, path: str) -> str:
+def _trace_path_for(region: Region, path: str) -> str:
     """Return the path for the trace of a region that was found by `path`.
 
     The path recorded in the region is used only if it is in the same directory and has a similar
@@ -216,13 +220,13 @@ def _place_of(region: Region, path: str) -> str:
     """
     path = resolve_directory(path)
     stem, extension = os.path.splitext(path)
-    named = resolve_directory(trace_of(region))
+    named = resolve_directory(region_trace_path(region))
     is_like_it = named.startswith(f"{stem}-") and named.endswith(extension)
     same_place = os.path.dirname(named) == os.path.dirname(path)
     return (
         named
         if named == path or (same_place and is_like_it)
-        else with_process(path, int(region["pid"]))
+        else path_with_process(path, int(region["pid"]))
     )
 
 
@@ -232,17 +236,21 @@ def _remove_unfinished(path: str) -> None:
     Their sources still exist.
     """
     directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
-    for one in names_in(directory):
+    for one in list_names(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
         pid, _, its_token = rest.partition("-")
         unfinished = os.path.join(directory, one)
         is_named = one == f"{name}.{rest}{UNFINISHED}" and TOKEN.fullmatch(its_token)
-        is_one = is_named and pid.isdecimal() and not started_at(int(pid))
-        if is_one and _is_begun(unfinished) and unix_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
-            remove([unfinished, unfinished + JOURNAL])
+        is_one = is_named and pid.isdecimal() and not process_start_ticks(int(pid))
+        if (
+            is_one
+            and _may_be_database(unfinished)
+            and unix_ns() - _modified_ns(unfinished) > UNFINISHED_NS
+        ):
+            remove_files([unfinished, unfinished + JOURNAL])
 
 
-def _is_begun(path: str) -> bool:
+def _may_be_database(path: str) -> bool:
     """Return whether a file is empty or begins like a database."""
     try:
         status = os.lstat(path)
@@ -251,13 +259,15 @@ def _is_begun(path: str) -> bool:
         return False
 
 
-def taken_already(path: str) -> list[str]:
+def traces_made_so_far(path: str) -> list[str]:
     """Return the traces made so far for a running command, or for one whose runner was killed."""
-    traces = [trace for collection in collections_of_trace(path) for trace in collection.traces()]
-    return [trace for trace in traces if _bytes_of(trace)]  # an empty file has just been created
+    traces = [
+        trace for collection in command_directories_of_trace(path) for trace in collection.traces()
+    ]
+    return [trace for trace in traces if _read_bytes(trace)]  # an empty file has just been created
 
 
-def _bytes_of(path: str) -> int:
+def _read_bytes(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:
@@ -276,7 +286,7 @@ def child_traces(path: str, since_unix_ns: int, pids: Collection[int] = ()) -> l
     directory, name = os.path.split(resolve_directory(path))
     stem, extension = os.path.splitext(name)
     found = []
-    for one in names_in(directory):
+    for one in list_names(directory):
         pid = one.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
         trace = os.path.join(directory, one)
         if one.startswith(f"{stem}-") and one.endswith(extension) and pid.isdecimal():
@@ -285,20 +295,20 @@ def child_traces(path: str, since_unix_ns: int, pids: Collection[int] = ()) -> l
                 for of, start, _ in identities_in(trace)
                 if of == int(pid) and (start >= since_unix_ns or of in pids)
             ][:1]
-    windows = {trace_name(one): one for one in names_in(directory)}
+    windows = {trace_name(one): one for one in list_names(directory)}
     for trace, part in windows.items():
         pid = trace.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
         if trace.startswith(f"{stem}-") and trace.endswith(extension) and pid.isdecimal():
             try:
                 with opened_region(os.path.join(directory, part)) as region:
-                    began_then = identity_of(region)[1] >= since_unix_ns
+                    began_then = region_identity(region)[1] >= since_unix_ns
                     found += [os.path.join(directory, trace)] * began_then
             except TraceError:
                 continue
-    for region_path in (*regions_of(path), *checkpoints_of(path)):
+    for region_path in (*regions_of_trace(path), *checkpoints_of_trace(path)):
         try:
             with opened_region(region_path) as region:
-                found += [trace_of(region)] * (identity_of(region)[1] >= since_unix_ns)
+                found += [region_trace_path(region)] * (region_identity(region)[1] >= since_unix_ns)
         except (TraceError, ValueError):
             continue
     return sorted({one for one in map(resolve_directory, found) if one != resolve_directory(path)})
@@ -306,7 +316,7 @@ def child_traces(path: str, since_unix_ns: int, pids: Collection[int] = ()) -> l
 
 def recorded_commands(path: str) -> list[str]:
     """Return the directories of the commands that will write `path`."""
-    return [collection.directory for collection in collections_of_trace(path)]
+    return [collection.directory for collection in command_directories_of_trace(path)]
 
 
 def move_to_disk(paths: list[str], family: str) -> None:
@@ -315,27 +325,27 @@ def move_to_disk(paths: list[str], family: str) -> None:
     Otherwise a program whose forked children leave by os._exit would fill the memory. Never raises.
     """
     moved = 0
-    for found in sorted(paths, key=_changed_ns):
+    for found in sorted(paths, key=_modified_ns):
         try:
             with opened_region(found) as region:
                 if moved == MAX_MOVED or is_living(region) is not False:
                     continue
-                target = checkpoint_of(family, int(region["pid"]))
-            _copy(found, target)
+                target = checkpoint_path(family, int(region["pid"]))
+            _copy_sparse_file(found, target)
         except (TraceError, OSError, ValueError):
             continue
-        remove([found])
+        remove_files([found])
         moved += 1
 
 
-def _changed_ns(path: str) -> int:
+def _modified_ns(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
 
 
-def _copy(path: str, target: str) -> None:
+def _copy_sparse_file(path: str, target: str) -> None:
     """Copy a sparse file. Leaves no file on failure. Raises OSError."""
     source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -347,7 +357,7 @@ def _copy(path: str, target: str) -> None:
                 os.fchown(copy, owner.st_uid, owner.st_gid)
             _copy_data(source, copy)
         except BaseException:
-            remove([target])
+            remove_files([target])
             raise
         finally:
             os.close(copy)

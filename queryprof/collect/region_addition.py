@@ -90,7 +90,7 @@ class RegionAddition(RegionRows):
     def _distribution_of(
         self, row: Mapping[str, Any], name: str
     ) -> tuple[tuple[int, int, int], Histogram]:
-        return self._distribution([row[column] for column in _distribution(name)])
+        return self._distribution([row[column] for column in _distribution_columns(name)])
 
     def _add_aggregates(self, aggregates: Sequence[AggregateRow]) -> None:
         statements, stacks = self._ids["statement"], self._ids["stack"]
@@ -127,7 +127,7 @@ class RegionAddition(RegionRows):
 
     def _add_exemplars(self) -> None:
         region = self._region
-        packed = region.packed("exemplars")
+        packed = region.packed_rows("exemplars")
         rows = self._rows(
             "exemplars",
             "exemplar",
@@ -138,7 +138,7 @@ class RegionAddition(RegionRows):
         )
         found = {place: row for place, (row, (serial,)) in enumerate(rows) if serial}
         # The texts of a replaced exemplar are overwritten, so it is skipped.
-        for place in region.changing("exemplars", packed, region.packed("exemplars")):
+        for place in region.changed_rows("exemplars", packed, region.packed_rows("exemplars")):
             found.pop(place, None)
         self._store.add("exemplar", found.values())
 
@@ -155,8 +155,8 @@ class RegionAddition(RegionRows):
     def _add_timeline(self, aggregates: Sequence[AggregateRow], end_unix_ns: int) -> None:
         """Add the timeline. Calls that it lacks happened last, so they go to the last interval."""
         half = self._region["timeline_half"] & 1
-        shift = min(self._region.values("timeline_shift", "I")[half], 62)
-        first = self._region.values("timeline_first", "q")[half]
+        shift = min(self._region.header_values("timeline_shift", "I")[half], 62)
+        first = self._region.header_values("timeline_first", "q")[half]
         rows = list(self._region.rows("intervals", ("calls", "rows", "self_ns")))
         rows = rows[half * len(rows) // 2 : (half + 1) * len(rows) // 2]
         used: dict[int, Sequence[int]] = {
@@ -166,14 +166,14 @@ class RegionAddition(RegionRows):
         for at, whole in enumerate(
             map(sum, zip(*(one.timeline_figures() for one in aggregates), strict=True))
         ):
-            _match_sum(used, last, at, whole)
+            _adjust_to_total(used, last, at, whole)
         intervals = [(place << shift, *sums) for place, sums in sorted(used.items()) if any(sums)]
         if intervals:
             self._store.add_intervals("timeline", 1 << shift, intervals)
 
     def _add_spans(self) -> None:
         sums = ("count", "errors", "cpu_count", "cpu_ns", "database_ns")
-        columns = (*sums, *_distribution("durations"), *_distribution("queries"))
+        columns = (*sums, *_distribution_columns("durations"), *_distribution_columns("queries"))
         totals, histograms = [], []
         for place, values in enumerate(self._region.rows("spans", columns)):
             row = dict(zip(columns, values, strict=True))
@@ -188,7 +188,7 @@ class RegionAddition(RegionRows):
 
     def _add_slowest_spans(self) -> None:
         region = self._region
-        packed = region.packed("slow_spans")
+        packed = region.packed_rows("slow_spans")
         facts = list(region.rows("slow_spans", ("first_run", "runs", "duration_ns")))
         known = len(list(region.rows("span_runs", ("executions",))))
         found = {
@@ -212,7 +212,7 @@ class RegionAddition(RegionRows):
         )
         run_at = dict(zip(places, [row for row, _ in runs], strict=True))
         # The runs of a replaced span are overwritten, so it is skipped.
-        for place in region.changing("slow_spans", packed, region.packed("slow_spans")):
+        for place in region.changed_rows("slow_spans", packed, region.packed_rows("slow_spans")):
             spans.pop(place, None)
         numbers = self._store.add("span_slowest", spans.values())
         self._store.add(
@@ -225,7 +225,7 @@ class RegionAddition(RegionRows):
         )
 
     def _add_handoffs(self) -> None:
-        parts = [name for part in HANDOFF_PARTS for name in _distribution(part)]
+        parts = [name for part in HANDOFF_PARTS for name in _distribution_columns(part)]
         found = list(self._rows("handoffs", "handoff", *parts))
         numbers = self._store.add("handoff", [row for row, _ in found])
         owners = zip(numbers, [distributions for _, distributions in found], strict=True)
@@ -267,7 +267,7 @@ class RegionAddition(RegionRows):
         self._store.add("thread_usage", used)
 
     def _add_loops(self) -> None:
-        parts = [name for source in LAG_SOURCES for name in _distribution(source)]
+        parts = [name for source in LAG_SOURCES for name in _distribution_columns(source)]
         rows = self._rows("loops", "loop", *parts, kind=lambda n: self._region.text(n) or "(other)")
         found = list(rows)
         self._loops = self._store.add("loop", [row for row, _ in found])
@@ -278,7 +278,7 @@ class RegionAddition(RegionRows):
         columns = (
             "loop",
             "line",
-            *_distribution("durations"),
+            *_distribution_columns("durations"),
             "max_before_ns",
             "database_ticks",
             "gc_ticks",
@@ -350,7 +350,7 @@ class RegionAddition(RegionRows):
         self._store.add(table, rows)
 
 
-def _match_sum(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
+def _adjust_to_total(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
     """Correct a figure of intervals so that it adds up to the total.
 
     The last interval gets the difference. If this would make it negative, because a running process
@@ -364,6 +364,6 @@ def _match_sum(intervals: dict[int, Sequence[int]], last: int, at: int, whole: i
         intervals[place] = sums
 
 
-def _distribution(name: str) -> tuple[str, ...]:
+def _distribution_columns(name: str) -> tuple[str, ...]:
     """Return the columns of a distribution."""
     return tuple(f"{name}_{part}" for part in DISTRIBUTION)

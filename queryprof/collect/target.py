@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queryprof.core.own_imports import own_imports
 from queryprof.core.wall_clock import unix_ns
-from queryprof.region.region_files import directories, regions_of
+from queryprof.region.region_files import memory_directories, regions_of_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ of ended processes to the disk. Above MAX_REGIONS, it creates none.
 """
 
 
-class Target:
+class TraceTarget:
     """The destination of this process's trace.
 
     Attributes:
@@ -53,15 +53,15 @@ class Target:
         self.since_unix_ns = unix_ns()
         self.checkpoint = ""
 
-    def places(self) -> list[str]:
+    def region_directories(self) -> list[str]:
         """Return the directories where a region may be created; empty if the family has too many.
 
         If the family has many regions, some are moved to the disk first.
         """
-        left = [] if self.is_collected else regions_of(self.family)
+        left = [] if self.is_collected else regions_of_trace(self.family)
         if len(left) > REGIONS_LEFT:
             with own_imports():
                 from queryprof.collect.recovery import move_to_disk
 
                 move_to_disk(left, self.family)
-        return directories() if len(left) <= MAX_REGIONS else []
+        return memory_directories() if len(left) <= MAX_REGIONS else []

@@ -48,7 +48,7 @@ def set_muted(muted: bool, /) -> bool:
     return False
 
 
-def operations() -> tuple[str, ...]:
+def operation_names() -> tuple[str, ...]:
     """Return an empty tuple."""
     return ()
 
@@ -59,24 +59,24 @@ def span_begin(name: str, /) -> int:
     return 0
 
 
-def span_figures(span: int, /) -> tuple[int, int]:
+def span_database_figures(span: int, /) -> tuple[int, int]:
     """Return zeros: no execution is known."""
     del span
     return 0, 0
 
 
-def span_watch(span: int, coroutine: Any, /) -> Any:
+def span_coroutine(span: int, coroutine: Any, /) -> Any:
     """Return the coroutine unchanged."""
     del span
     return coroutine
 
 
-def untraced(function: Callable[[], object], /) -> object:
+def call_untraced(function: Callable[[], object], /) -> object:
     """Call a function."""
     return function()
 
 
-def files_off() -> str | None:
+def file_work_unknown_reason() -> str | None:
     """Return why file work is unknown."""
     return ABSENCE
 
@@ -95,21 +95,23 @@ def _do_nothing(*_: object) -> None:
     """Do nothing, like the core while it does not record."""
 
 
-def _refuse(*_: object) -> NoReturn:
+def _raise_absence(*_: object) -> NoReturn:
     from queryprof.errors import SessionError
 
     raise SessionError(ABSENCE)
 
 
-span_end = span_status = set_span_variable = _do_nothing
-stop = after_fork = detach = counters_stop = hold_windows = explain_refusals = _do_nothing
-recognize_handlers = _do_nothing
-watchdog_start = watchdog_stop = clear_handles = on_gc = _do_nothing
-enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = step_end = _do_nothing
+span_end = count_span_status = set_span_variable = _do_nothing
+stop = after_fork = detach = counters_stop = prevent_window_removal = _do_nothing
+set_lock_refusal_explainer = set_signal_check = _do_nothing
+watchdog_start = watchdog_stop = clear_handle_types = on_gc = _do_nothing
+register_running_loop = unregister_running_loop = _do_nothing
+add_heartbeat_lag = add_timer_lag = _do_nothing
+begin_unseen_step = step_begin = step_end = _do_nothing
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:
     """Return a function that raises SessionError: without the compiled core nothing is recorded."""
     if name.startswith("_"):
         raise AttributeError(name)
-    return _refuse
+    return _raise_absence

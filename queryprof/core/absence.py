@@ -8,16 +8,16 @@ from queryprof.core.recorder import complain
 _said = False
 
 
-def absence() -> str:
+def absence_reason() -> str:
     """Return why nothing can be recorded here, or ""."""
     reason: str = vars(_core).get("ABSENCE", "")
     return reason
 
 
-def is_absent() -> bool:
+def is_core_absent() -> bool:
     """Return whether nothing can be recorded here. The first time, print the reason on stderr."""
     global _said
-    reason = absence()
+    reason = absence_reason()
     if reason and not _said:
         _said = True
         complain(f"nothing is recorded here: {reason}")

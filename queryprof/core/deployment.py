@@ -55,11 +55,11 @@ def _parse_attributes(text: str) -> dict[str, str]:
     for pair in text.split(","):
         key, is_pair, value = pair.partition("=")
         if is_pair:
-            found[key.strip()] = _decode(value.strip())
+            found[key.strip()] = _percent_decoded(value.strip())
     return found
 
 
-def _decode(value: str) -> str:
+def _percent_decoded(value: str) -> str:
     if "%" not in value:
         return value
     from urllib.parse import unquote  # imported only here: few programs need it

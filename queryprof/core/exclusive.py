@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Exclusive:
+class ExclusiveContext:
     """A context for one thread at a time, which may enter it again.
 
     Args:

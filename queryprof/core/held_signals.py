@@ -27,7 +27,7 @@ class held_signals:
     context ends.
 
     In a process with several threads, another thread takes the signals, but handlers still run in
-    the main thread: `is_of_handler` recognizes their exceptions.
+    the main thread: `came_from_handler` recognizes their exceptions.
     """
 
     def __enter__(self) -> None:
@@ -42,31 +42,31 @@ class held_signals:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
 
 
-def is_of_handler(error: BaseException) -> bool:
+def came_from_handler(error: BaseException) -> bool:
     """Return whether an exception came through a signal handler."""
-    return _handlers_part(error) is not None
+    return _handler_traceback(error) is not None
 
 
-def takes_from_handler(error: BaseException) -> bool:
+def strip_if_from_handler(error: BaseException) -> bool:
     """Return whether an exception came through a signal handler, and remove queryprof's frames from
     its traceback.
     """
-    part = _handlers_part(error)
+    part = _handler_traceback(error)
     if part is not None:
         error.__traceback__ = part
     return part is not None
 
 
-def _handlers_part(error: BaseException) -> TracebackType | None:
+def _handler_traceback(error: BaseException) -> TracebackType | None:
     """Return the traceback from the frame of a signal handler; None without one."""
-    handlers = set(_handlers())
+    handlers = set(_handler_code())
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code not in handlers:
         step = step.tb_next
     return step
 
 
-def _handlers() -> Iterator[CodeType]:
+def _handler_code() -> Iterator[CodeType]:
     """Yield the code of the program's handlers: functions, methods, partial functions, objects with
     __call__.
     """

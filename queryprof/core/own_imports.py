@@ -10,7 +10,7 @@ from _frozen_importlib import BuiltinImporter
 from _frozen_importlib_external import PathFinder
 from _thread import get_ident
 
-from queryprof.core.held_signals import is_of_handler
+from queryprof.core.held_signals import came_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _spec_file(name: str) -> str:
     try:
         origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
     except Exception as error:
-        if is_of_handler(error):
+        if came_from_handler(error):
             raise
         origin = None
     return origin if type(origin) is str else ""

@@ -11,7 +11,7 @@ PROCESS = "/proc/self/io"
 THREAD = "/proc/thread-self/io"
 
 
-def read_io(path: str) -> tuple[int, int] | None:
+def read_io_bytes(path: str) -> tuple[int, int] | None:
     """Return the bytes read and written by system calls so far, including the page cache; None if
     the system does not count them.
 

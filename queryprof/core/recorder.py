@@ -9,7 +9,7 @@ import os
 import sys
 
 from queryprof.core import _core
-from queryprof.core.held_signals import is_of_handler
+from queryprof.core.held_signals import came_from_handler
 from queryprof.core.process_io import address_space_left
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 from queryprof.errors import SessionError
@@ -63,12 +63,12 @@ def complain(message: str) -> None:
         if stream.fileno() == STDERR and _stderr_file() != _stderr_at_start:
             return
     except Exception as error:  # a stream in memory has no descriptor
-        if is_of_handler(error):
+        if came_from_handler(error):
             raise
     try:
         stream.write(f"queryprof: {message}\n")
     except Exception as error:  # no stderr (a service, a closed terminal)
-        if is_of_handler(error):
+        if came_from_handler(error):
             raise
 
 
@@ -94,10 +94,10 @@ def start_core(settings: Settings) -> None:
             f" {MIN_ADDRESS_SPACE >> 20} MiB or more"
         )
     _core.start(settings.parameters)
-    _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
+    _core.set_plan_time_share(PLANS_SHARE if settings.plans else 0.0)
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
     most_bytes, _, prefix = settings.workload.partition(":")
     if prefix and most_bytes.isdecimal():
-        _core.workload_to(prefix, int(most_bytes))
+        _core.set_workload_prefix(prefix, int(most_bytes))

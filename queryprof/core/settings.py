@@ -143,13 +143,13 @@ class Settings:
 
     def __init__(self, **chosen: object) -> None:
         for name, (_, default) in SETTINGS.items():
-            setattr(self, name, _value(name, chosen.get(name, default)))
+            setattr(self, name, _checked_value(name, chosen.get(name, default)))
         self.deployment, self.workload = {}, ""
         self.window_ns, self.kept = 0, KEPT
         self.roots = tuple(os.path.abspath(root) for root in self.roots)
 
 
-def _value(name: str, value: object) -> object:
+def _checked_value(name: str, value: object) -> object:
     """Return the value of a setting if it has the right kind."""
     kind, _ = SETTINGS[name]
     wants, parse, fits = kind
@@ -174,12 +174,12 @@ def read_settings(
     directory = directory or working_directory()
     table = _read_pyproject(os.path.join(directory, "pyproject.toml"))
     if table is None:
-        table = _setup_cfg(os.path.join(directory, "setup.cfg"))
+        table = _read_setup_cfg(os.path.join(directory, "setup.cfg"))
     chosen = dict(table or {})
     unknown = sorted(set(chosen) - set(SETTINGS) - NON_SETTING_KEYS)
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
-    roots = _value("roots", chosen.get("roots", ()))
+    roots = _checked_value("roots", chosen.get("roots", ()))
     extra = environ.get(ROOTS_VARIABLE, "").split(os.pathsep)
     chosen["roots"] = (
         *(os.path.join(directory, root) for root in roots),  # type: ignore[attr-defined]
@@ -195,13 +195,13 @@ def read_settings(
     settings.workload = environ.get(WORKLOAD_VARIABLE, "")
     settings.deployment = deployment_names(environ)
     if environ.get(WINDOW_VARIABLE):
-        settings.window_ns = window_ns(environ[WINDOW_VARIABLE], WINDOW_VARIABLE)
+        settings.window_ns = parse_window_ns(environ[WINDOW_VARIABLE], WINDOW_VARIABLE)
     if environ.get(KEEP_VARIABLE):
-        settings.kept = _parse_kept(environ[KEEP_VARIABLE])
+        settings.kept = _parse_kept_windows(environ[KEEP_VARIABLE])
     return settings
 
 
-def window_ns(length: object, name: str = "window") -> int:
+def parse_window_ns(length: object, name: str = "window") -> int:
     """Return the length of windows in ns. Raises SettingsError."""
     found = WINDOWS_NS.get(length) if isinstance(length, str) else None
     if found is None:
@@ -209,13 +209,13 @@ def window_ns(length: object, name: str = "window") -> int:
     return found
 
 
-def _parse_kept(text: str) -> int:
+def _parse_kept_windows(text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) < 9 and 1 <= int(text) <= MAX_KEPT):
         raise SettingsError(f"{KEEP_VARIABLE} must be 1 to {MAX_KEPT}, not {text!r}")
     return int(text)
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     """Return the text of a regular file; "" if it is missing or another kind of file, which may
     never end.
     """
@@ -234,7 +234,7 @@ def _text(path: str) -> str:
 
 
 def _read_pyproject(path: str) -> Mapping[str, object] | None:
-    text = _text(path)
+    text = _read_text(path)
     if "tool.queryprof" not in text:  # so that the program need not import a TOML parser
         return None
     import tomllib
@@ -247,8 +247,8 @@ def _read_pyproject(path: str) -> Mapping[str, object] | None:
     return table if isinstance(table, dict) else None
 
 
-def _setup_cfg(path: str) -> Mapping[str, object] | None:
-    text = _text(path)
+def _read_setup_cfg(path: str) -> Mapping[str, object] | None:
+    text = _read_text(path)
     if "[queryprof]" not in text:
         return None
     import configparser

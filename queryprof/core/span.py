@@ -55,7 +55,7 @@ class span:
         self._begun: list[tuple[int, Token[int] | None]] = []
 
     def __enter__(self) -> Self:
-        number = begin(self.name)
+        number = begin_span(self.name)
         self._begun.append((number, _running.set(number) if number else None))
         return self
 
@@ -98,18 +98,18 @@ class span:
         """Wrap a coroutine that does all of the span's work, so that the span gets the coroutine's
         CPU time.
         """
-        return _core.span_watch(self._number(), coroutine)
+        return _core.span_coroutine(self._number(), coroutine)
 
     def set_status(self, status: int) -> None:
         """Record the HTTP status of a request. An impossible status is ignored."""
         if 0 < status < MAX_STATUS:
-            _core.span_status(self._number(), status)
+            _core.count_span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
         """Return the span's number of queries so far, and their time in the driver in ns. Both are
         0 if the span is not running, or if nothing is recorded.
         """
-        return _core.span_figures(self._number())
+        return _core.span_database_figures(self._number())
 
     def _innermost_span(self) -> tuple[int, Token[int] | None] | None:
         """Return the span that this object began last in this context, since several threads or
@@ -145,7 +145,7 @@ class outer_span(span):
             pass  # the span began in another context
 
 
-def begin(name: str) -> int:
+def begin_span(name: str) -> int:
     """Begin a span, and return its number, which is the value of the context variable, and which
     `span_end` needs. Return 0 while recording is off.
     """

@@ -42,7 +42,7 @@ class ThreadMeter:
         """Add the usage since the last count to the recorded usage of the threads, by name."""
         now = _read_threads()
         for thread, name, usage in now:
-            _core.count_thread(thread, name, usage, self._known.get(thread, NOTHING))
+            _core.count_thread_usage(thread, name, usage, self._known.get(thread, NOTHING))
         self._known = {thread: usage for thread, _, usage in now}
 
 
@@ -56,7 +56,7 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
         numbers = os.listdir(TASKS)[:THREADS_READ]
     except OSError:
         return []
-    names = _names()
+    names = _thread_names()
     found = []
     for number in numbers:
         try:
@@ -67,16 +67,16 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
 
 
 def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
-    stat = _read(f"{TASKS}/{number}/stat")
+    stat = _read_proc_file(f"{TASKS}/{number}/stat")
     command, _, rest = stat.partition(b") ")
     fields = rest.split()
     tick_ns = _tick_ns()
     switches = [
         int(line.split()[1])
-        for line in _read(f"{TASKS}/{number}/status").splitlines()
+        for line in _read_proc_file(f"{TASKS}/{number}/status").splitlines()
         if b"ctxt_switches" in line
     ]
-    io = [int(line.split()[1]) for line in _read(f"{TASKS}/{number}/io").splitlines()[:4]]
+    io = [int(line.split()[1]) for line in _read_proc_file(f"{TASKS}/{number}/io").splitlines()[:4]]
     if name is None:
         own = command.partition(b"(")[2].decode("utf-8", "replace")
         name = OWN_NAME if own == OWN_THREAD else "(native thread)"
@@ -89,7 +89,7 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
     )  # type: ignore[return-value]
 
 
-def _names() -> dict[int, str]:
+def _thread_names() -> dict[int, str]:
     """Return the names of the threads in `threading`, by kernel id."""
     threading = sys.modules.get("threading")
     if threading is None:
@@ -102,6 +102,6 @@ def _names() -> dict[int, str]:
     }
 
 
-def _read(path: str) -> bytes:
+def _read_proc_file(path: str) -> bytes:
     with open(path, "rb", buffering=0) as file:
         return file.read(4096)

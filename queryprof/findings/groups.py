@@ -16,7 +16,7 @@ from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.findings.given_values import GivenValues
-from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, Collapsed, LineTime
+from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, CollapsedFigures, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
     READS,
@@ -85,7 +85,7 @@ class Group:
     inside_ns: float = 0.0
     most_line_ns: float = inf
     overlaps: bool = False
-    collapsed: Collapsed | None = None
+    collapsed: CollapsedFigures | None = None
 
     @cached_property
     def clauses(self) -> Clauses:

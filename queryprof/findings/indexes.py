@@ -95,7 +95,7 @@ def _better_index(statement: str, used: set[str], schema: Schema) -> Index | Non
         if comparison.operator in SEARCHING
     }
     for index in schema.indexes:
-        is_other = index.name not in used and not any(map(index.begins, taken))
+        is_other = index.name not in used and not any(map(index.is_prefix_of, taken))
         if index.is_partial:
             # only the planner can tell whether the index holds all of the statement's rows
             continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.findings.finding import Finding, Severity, importance, severity_of
-from queryprof.model.advice import Advice, DatabaseChange, Outweighed, Proof, Rewrite
+from queryprof.model.advice import Advice, DatabaseChange, OutweighedIndexes, Proof, Rewrite
 
 INDEXABLE_CATEGORIES = frozenset(
     {
@@ -125,7 +125,7 @@ def _without_index(finding: Finding, advice: Advice) -> Finding:
     return replace(finding, fix=NO_INDEX, code="", doubt="")
 
 
-def outweighed_in_words(one: Outweighed) -> str:
+def outweighed_in_words(one: OutweighedIndexes) -> str:
     """Return a sentence with the time that an index saves, and the time that it costs other
     statements.
     """

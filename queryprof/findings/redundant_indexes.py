@@ -31,7 +31,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                     and not index.is_partial
                     and not other.is_partial
                     and (len(other.columns), other.name) > (len(index.columns), index.name)
-                    and index.begins(other)
+                    and index.is_prefix_of(other)
                 ),
                 None,
             )

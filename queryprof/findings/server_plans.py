@@ -14,7 +14,7 @@ from queryprof.analysis.units import rows as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import Group
 from queryprof.findings.program import Program
-from queryprof.model.postgresql import Reference, TableScan
+from queryprof.model.postgresql import TableScan, UnindexedForeignKey
 from queryprof.sql.clauses import all_comparisons_of, column_of
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
@@ -115,7 +115,7 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _may_be_slow(group: Group, reference: Reference) -> bool:
+def _may_be_slow(group: Group, reference: UnindexedForeignKey) -> bool:
     """Return whether a foreign key of a large table searches the rows that refer to a deleted or
     changed row.
     """

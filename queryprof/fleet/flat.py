@@ -190,7 +190,7 @@ class _Flattening:
         if known is not None:
             return known
         its = self._processes[owner]
-        more = self._profile.more if owner == self._of_all else None
+        more = self._profile.unlisted if owner == self._of_all else None
         starts = [process.recorded_unix_ns for process in its]
         ends = [process.end_unix_ns for process in its]
         if more:

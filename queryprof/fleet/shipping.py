@@ -12,15 +12,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from queryprof.collect.closed_windows import closed_windows, has_living
-from queryprof.collect.convert import Conversion
-from queryprof.collect.reader import IN_MEMORY, profile_of
+from queryprof.collect.closed_windows import closed_windows, has_recording_process
+from queryprof.collect.convert import RegionConversion
+from queryprof.collect.reader import IN_MEMORY, profile_from_connection
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
 from queryprof.fleet.flat import host_windows
 from queryprof.fleet.parquet_files import write
 from queryprof.recorder.autoload import program_named_in
-from queryprof.region.identity import facts_of, identity_of
+from queryprof.region.identity import region_facts, region_identity
 from queryprof.region.region import opened_region
 from queryprof.trace.store import TraceStore
 
@@ -154,7 +154,7 @@ class Shipper:
 
     def has_living(self) -> bool:
         """Return whether a running process records there."""
-        return any(map(has_living, self._places))
+        return any(map(has_recording_process, self._places))
 
     def waits(self) -> int:
         """Return how many windows wait to be sent."""
@@ -224,12 +224,12 @@ def _sum_of(files: Sequence[Taken]) -> Profile:
     """Convert a batch's files to a trace in memory, and return its profile. Raises TraceError."""
     store = TraceStore(":memory:")
     try:
-        conversion = Conversion(store)
+        conversion = RegionConversion(store)
         for file in sorted(files, key=_order):
             with opened_region(file.path) as region:
                 region.goes_on = region.goes_on and file.goes_on
                 conversion.add(region)
-        return profile_of(store.connection)
+        return profile_from_connection(store.connection)
     finally:
         store.abandon()
 
@@ -249,10 +249,10 @@ def directory_of(place: str) -> str:
 
 
 def _group(region: Region) -> Group:
-    facts = facts_of(region)
+    facts = region_facts(region)
     length_ns, start_ns = int(region["window_ns"]), int(region["part_start_unix_ns"])
     service = facts.get("service") or program_named_in(tuple(map(str, facts["arguments"])))
-    host = identity_of(region)[2]
+    host = region_identity(region)[2]
     names = (service, facts.get("version"), facts.get("environment"))
     return (*(str(name or "") for name in (host, *names)), f"{start_ns - start_ns % length_ns:020}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from queryprof.model.collapsed import Collapsed as Collapsed
+from queryprof.model.collapsed import CollapsedFigures as CollapsedFigures
 from queryprof.model.files import FileWork as FileWork
 from queryprof.model.files import LockEvent as LockEvent
 from queryprof.model.files import LockHold as LockHold
@@ -335,36 +335,43 @@ class Profile:
     """By file of the program's own code: SHA-256 hashes of its content at the end of a
     recording.
     """
-    collapsed: Collapsed | None = field(default=None, hash=False)
+    collapsed: CollapsedFigures | None = field(default=None, hash=False)
 
     @property
-    def more(self) -> Collapsed | None:
+    def unlisted(self) -> CollapsedFigures | None:
         """The unlisted processes of a collapsed trace; None without any."""
         return self.collapsed if self.collapsed and self.collapsed.count else None
 
     @property
     def process_count(self) -> int:
         """Number of processes, including unlisted ones."""
-        return len(self.processes) + (self.more.count if self.more else 0)
+        return len(self.processes) + (self.unlisted.count if self.unlisted else 0)
 
     @property
     def process_ns(self) -> int:
         """Sum of the processes' run times."""
-        return sum(one.wall_ns for one in self.processes) + (self.more.wall_ns if self.more else 0)
+        return sum(one.wall_ns for one in self.processes) + (
+            self.unlisted.wall_ns if self.unlisted else 0
+        )
 
     @property
     def span_unix_ns(self) -> tuple[int, int]:
         """Start of the first process and end of the last; (0, 0) without processes."""
         starts = [one.recorded_unix_ns for one in self.processes]
         ends = [one.end_unix_ns for one in self.processes]
-        if self.more:
-            starts, ends = [*starts, self.more.start_unix_ns], [*ends, self.more.end_unix_ns]
+        if self.unlisted:
+            starts, ends = (
+                [*starts, self.unlisted.start_unix_ns],
+                [*ends, self.unlisted.end_unix_ns],
+            )
         return min(starts, default=0), max(ends, default=0)
 
     def total(self, figure: str) -> int | None:
         """Return the sum of a figure over all processes; None if no process has it."""
         known = [getattr(one, figure) for one in self.processes]
-        known += [self.more.sums[figure]] if self.more and self.more.sums[figure] else []
+        known += (
+            [self.unlisted.sums[figure]] if self.unlisted and self.unlisted.sums[figure] else []
+        )
         known = [value for value in known if value is not None]
         return sum(known) if known else None
 

@@ -50,7 +50,7 @@ class DatabaseChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Outweighed:
+class OutweighedIndexes:
     """Indexes that make statements faster but cost inserts or other statements more.
 
     They are not recommended.
@@ -167,7 +167,7 @@ class Advice:
 
     database: str
     changes: tuple[DatabaseChange, ...]
-    outweighed: tuple[Outweighed, ...]
+    outweighed: tuple[OutweighedIndexes, ...]
     proofs: tuple[Proof, ...]
     rewrites: tuple[Rewrite, ...]
     not_measured: tuple[NotMeasured, ...]

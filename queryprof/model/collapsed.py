@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Collapsed:
+class CollapsedFigures:
     """Figures of the processes in a collapsed trace, in addition to its sums.
 
     Attributes:

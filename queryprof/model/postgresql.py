@@ -32,7 +32,7 @@ class TableScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class UnindexedForeignKey:
     """A foreign key to a table, without an index on its columns.
 
     Attributes:
@@ -70,7 +70,7 @@ class ServerTable:
     rows: float | None
     changed: int | None
     analyzed: str
-    references: tuple[Reference, ...] = ()
+    references: tuple[UnindexedForeignKey, ...] = ()
     is_partitioned: bool = False
 
 

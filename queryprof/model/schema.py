@@ -23,7 +23,7 @@ class Index:
     is_partial: bool
     order: tuple[tuple[str, bool], ...] = ()
 
-    def begins(self, other: Index) -> bool:
+    def is_prefix_of(self, other: Index) -> bool:
         """Return whether another index starts with the same columns, in the same or reverse
         order.
         """

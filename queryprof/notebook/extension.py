@@ -36,7 +36,7 @@ RUNS_COMPARED = 20
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningRecording:
     """A running recording.
 
     Attributes:
@@ -64,7 +64,7 @@ class Extension:
         self.shell = shell
         self.last: Recording | None = None
         self._cells: list[Any] = []  # running cells, outermost first
-        self._running: list[_Running] = []
+        self._running: list[_RunningRecording] = []
         self._earlier: OrderedDict[tuple[str, str], tuple[object, Recording]] = OrderedDict()
 
     # -- its life ----------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Extension:
     def load(self) -> None:
         """Add the magics to the shell."""
         self.shell.register_magic_function(self._magic(), "line_cell", NAME)
-        self.shell.input_transformers_cleanup.append(begin_with_cell)
+        self.shell.input_transformers_cleanup.append(call_cell_magic)
         self.shell.events.register("pre_run_cell", self.begin_cell)
         self.shell.events.register("post_run_cell", self.end_cell)
 
@@ -82,7 +82,7 @@ class Extension:
             self._end(self._running[-1])
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop(NAME, None)
-        self.shell.input_transformers_cleanup.remove(begin_with_cell)
+        self.shell.input_transformers_cleanup.remove(call_cell_magic)
         self.shell.events.unregister("pre_run_cell", self.begin_cell)
         self.shell.events.unregister("post_run_cell", self.end_cell)
 
@@ -137,7 +137,7 @@ class Extension:
                 except Exception as error:
                     complain(f"the recording of this cell: {type(error).__name__}: {error}")
 
-    def _end_at_errors(self, running: _Running) -> None:
+    def _end_at_errors(self, running: _RunningRecording) -> None:
         """End a recording when the cell raises, because showing a traceback takes long."""
         shell, show = self.shell, self.shell.showtraceback
         before = shell.__dict__.get("showtraceback")  # may belong to another extension
@@ -198,7 +198,7 @@ class Extension:
 
     # -- both --------------------------------------------------------------------------------
 
-    def _begin(self, options: Options, statement: str) -> _Running:
+    def _begin(self, options: Options, statement: str) -> _RunningRecording:
         cell = self._cells[-1] if self._cells else None
         # The front end's id of a cell survives editing.
         name = getattr(cell, "cell_id", None) or getattr(cell, "raw_cell", "")
@@ -216,11 +216,11 @@ class Extension:
             recording.__enter__()
         except QueryprofError as error:
             raise self._usage_error(str(error)) from None
-        running = _Running(recording, cell, key, options, earlier, words)
+        running = _RunningRecording(recording, cell, key, options, earlier, words)
         self._running.append(running)
         return running
 
-    def _end(self, running: _Running) -> None:
+    def _end(self, running: _RunningRecording) -> None:
         """End a recording and show it."""
         if running not in self._running:
             return
@@ -232,7 +232,7 @@ class Extension:
             if recording.has_ended:
                 self._show(running)
 
-    def _show(self, running: _Running) -> None:
+    def _show(self, running: _RunningRecording) -> None:
         from IPython.display import display
 
         recording = running.recording
@@ -263,7 +263,7 @@ class Extension:
         return error
 
 
-def begin_with_cell(lines: list[str]) -> list[str]:
+def call_cell_magic(lines: list[str]) -> list[str]:
     """Turn the line %%queryprof into a call, so that the lines below it keep their numbers."""
     found = FIRST_LINE.fullmatch(lines[0].rstrip("\n")) if lines else None
     if not found:
@@ -278,7 +278,7 @@ def begin_with_cell(lines: list[str]) -> list[str]:
     return [begin, *ipythons.cell_magic(rest)]
 
 
-begin_with_cell.has_side_effects = True  # type: ignore[attr-defined]
+call_cell_magic.has_side_effects = True  # type: ignore[attr-defined]
 """IPython skips transformations with side effects when it checks whether typed input is complete.
 Otherwise the first line of a cell would count as complete.
 """

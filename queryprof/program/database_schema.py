@@ -10,7 +10,7 @@ from pathlib import Path
 
 from queryprof.errors import TraceError
 from queryprof.model import Index, Schema
-from queryprof.trace.header import mode_without_changes
+from queryprof.trace.header import read_only_mode
 
 INDEXES = (
     "SELECT i.name, m.name, i.\"unique\" OR i.origin != 'c', i.partial FROM sqlite_schema AS m,"
@@ -41,7 +41,7 @@ def unchanged_uri(path: str) -> str:
     """Return the URI with which SQLite reads a database without changing its files. Raises
     OSError.
     """
-    return f"{Path(path).absolute().as_uri()}?mode={mode_without_changes(path)}"
+    return f"{Path(path).absolute().as_uri()}?mode={read_only_mode(path)}"
 
 
 def read_schema(path: str) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.model.advice import Outweighed
+from queryprof.model.advice import OutweighedIndexes
 from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.index import Candidate, quote_name
 from queryprof.proof.schema import DatabaseSchema, SchemaTable
@@ -25,7 +25,7 @@ class Inserts:
     ) -> None:
         self._judge, self._schema = judge, schema
         self._recorded: dict[str, int] = {}
-        self.outweighed: list[tuple[tuple[Candidate, ...], Outweighed]] = []
+        self.outweighed: list[tuple[tuple[Candidate, ...], OutweighedIndexes]] = []
         for query in queries:
             if query.inserts_into:
                 name = query.inserts_into.lower()
@@ -65,7 +65,7 @@ class Inserts:
         self.outweighed.append(
             (
                 tuple(indexes),
-                Outweighed(sql, tuple(faster), win_ns, loss_ns, recorded, tuple(slower)),
+                OutweighedIndexes(sql, tuple(faster), win_ns, loss_ns, recorded, tuple(slower)),
             )
         )
 

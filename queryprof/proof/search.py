@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from statistics import fmean
 
-from queryprof.model.advice import Outweighed
+from queryprof.model.advice import OutweighedIndexes
 from queryprof.planner.dummies import with_dummies
 from queryprof.planner.judging import (
     AFTER,
@@ -171,9 +171,9 @@ class ChangeSearch:
             slower,
         )
 
-    def outweighed(self) -> tuple[Outweighed, ...]:
+    def outweighed(self) -> tuple[OutweighedIndexes, ...]:
         """Return the outweighed indexes: for each statement, the indexes that save most."""
-        best: dict[str, Outweighed] = {}
+        best: dict[str, OutweighedIndexes] = {}
         for team, found in self.inserts.outweighed:
             if not any(self._is_known(one, self.chosen) for one in team):
                 for statement in found.statements:

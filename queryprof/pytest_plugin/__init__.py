@@ -135,9 +135,9 @@ def _recorder(config: pytest.Config) -> TestRecorder | None:
     """Return the run's recorder, created on first use; None if nothing can be recorded here."""
     recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
     if recorder is None:
-        from queryprof.core.absence import absence
+        from queryprof.core.absence import absence_reason
 
-        if reason := absence():
+        if reason := absence_reason():
             config.stash[ABSENCE] = reason
             return None
         from queryprof.errors import QueryprofError

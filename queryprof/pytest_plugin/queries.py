@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from queryprof.comparing.baseline_figures import TestFigures, add_figures
-from queryprof.core.absence import absence
+from queryprof.core.absence import absence_reason
 from queryprof.testing.at_most import at_most
 from queryprof.testing.calls import Calls
 
@@ -70,6 +70,6 @@ def queries_without_recording() -> CountedQueries:
     """Return the fixture's value for systems where nothing can be recorded."""
 
     def skip() -> Calls:
-        pytest.skip(f"nothing is recorded here: {absence()}")
+        pytest.skip(f"nothing is recorded here: {absence_reason()}")
 
     return _Unrecorded(skip)

@@ -18,7 +18,7 @@ from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
 from queryprof.findings.finding import TEST_CATEGORIES
-from queryprof.region.changes import Part
+from queryprof.region.changes import ChangeSet
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, Block, meter
@@ -72,7 +72,7 @@ def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
     return Rules(fail_on, ignore, tolerance)
 
 
-def is_suspicious(parts: list[Part]) -> bool:
+def is_suspicious(parts: list[ChangeSet]) -> bool:
     """Return whether a test may have repeats, scans or stalls, so that the gate should
     analyze it.
     """
@@ -113,7 +113,9 @@ class TestRecorder:
         self._finds = not self._rules.fail_on.isdisjoint(TEST_CATEGORIES)
         if self._finds:
             self._gate()  # raises an error now if the accepted findings cannot be read
-            _core.take_all_stacks(True)  # stacks show whether a library or the program makes a call
+            _core.sample_all_stacks(
+                True
+            )  # stacks show whether a library or the program makes a call
             self._recorded_block()  # modules may create the tables while they are imported
         self._collected: set[str] = set()
         self._selected: set[str] = set()
@@ -214,7 +216,7 @@ class TestRecorder:
         if self._block is not None:
             meter.close(self._block)
             self._block = None
-        _core.take_all_stacks(False)
+        _core.sample_all_stacks(False)
 
     # -- summing up ------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import _socket
 import os
 
-from queryprof.core.absence import absence
+from queryprof.core.absence import absence_reason
 from queryprof.recorder.forks import forks
-from queryprof.recorder.messages import name_of, peer_of, receive, send
+from queryprof.recorder.messages import peer_ids, receive_message, send_message, socket_name
 from queryprof.recorder.session import session
 from queryprof.version import __version__
 
@@ -26,32 +26,32 @@ REQUEST_TIMEOUT_S = 5.0
 """How long a command may take to send its request, and to receive the answer."""
 
 
-def answer(begin: Begin) -> None:
+def answer_command(begin: Begin) -> None:
     """Connect to the command that signalled this process, and do what it requests.
 
     Does nothing if the command no longer exists. May raise any exception.
     """
-    connection = _connect()
+    connection = _connect_to_command()
     if connection is None:
         return
-    identity = _identity(connection)
+    identity = _file_identity(connection)
     request: dict[str, Any] = {}
     try:
-        request = receive(connection, REQUEST_TIMEOUT_S)
+        request = receive_message(connection, REQUEST_TIMEOUT_S)
         if request:
             connection.settimeout(REQUEST_TIMEOUT_S)
-            send(connection, **attachment.answer(request, begin))
+            send_message(connection, **attachment.answer(request, begin))
     except OSError:
-        attachment.end_unheard(request)
+        attachment.end_unanswered(request)
     finally:
-        if identity and _identity(connection) == identity:
+        if identity and _file_identity(connection) == identity:
             connection.close()
         else:
             # the program has closed the descriptor, whose number may now belong to another file
             connection.detach()
 
 
-def _connect() -> Any:
+def _connect_to_command() -> Any:
     """Return a connection to a command of this user, or None."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
@@ -59,8 +59,8 @@ def _connect() -> Any:
         return None  # no descriptor is free; the command will try again
     try:
         connection.settimeout(REQUEST_TIMEOUT_S)
-        connection.connect(name_of(os.getpid()))
-        if peer_of(connection)[1] in (0, os.geteuid()):
+        connection.connect(socket_name(os.getpid()))
+        if peer_ids(connection)[1] in (0, os.geteuid()):
             return connection
     except OSError:
         pass
@@ -68,7 +68,7 @@ def _connect() -> Any:
     return None
 
 
-def _identity(connection: Any) -> tuple[int, int] | None:
+def _file_identity(connection: Any) -> tuple[int, int] | None:
     """Return the identity of a descriptor's file; None if it is closed."""
     try:
         found = os.fstat(connection.fileno())
@@ -98,7 +98,7 @@ class Attachment:
         refusal = self._begin(request, begin)
         return {"refused": refusal} if refusal else {"began": True}
 
-    def end_unheard(self, request: dict[str, Any]) -> None:
+    def end_unanswered(self, request: dict[str, Any]) -> None:
         """End a recording whose command disconnected before it received the answer."""
         if self.runner and request.get("runner") == self.runner:
             self._end()
@@ -107,10 +107,10 @@ class Attachment:
         """Begin to record. Returns the reason for a refusal, or ""."""
         if request.get("version") != __version__:
             return f"it has queryprof {__version__}; use that version of this command"
-        if absence():
-            return f"nothing can be recorded there: {absence()}"
+        if absence_reason():
+            return f"nothing can be recorded there: {absence_reason()}"
         if self.runner and session.is_on:
-            if _is_running(self.runner):
+            if _is_runner_running(self.runner):
                 return "another command is attached to it"
             # the command and its guardian were killed
             self._end()
@@ -143,7 +143,7 @@ class Attachment:
             self._end()
 
 
-def _is_running(runner: str) -> bool:
+def _is_runner_running(runner: str) -> bool:
     """Return whether a runner's process runs."""
     pid = runner.partition(":")[0]
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from queryprof.collect.output_path import is_null, prepare_output_path, with_process
-from queryprof.collect.target import Target
-from queryprof.core.absence import is_absent
+from queryprof.collect.output_path import is_null_device, path_with_process, prepare_output_path
+from queryprof.collect.target import TraceTarget
+from queryprof.core.absence import is_core_absent
 from queryprof.core.own_imports import own_imports
-from queryprof.core.settings import read_settings, window_ns
+from queryprof.core.settings import parse_window_ns, read_settings
 from queryprof.recorder.autoload import running_program
 from queryprof.recorder.recording import Recording
 from queryprof.recorder.session import session
@@ -39,23 +39,23 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
         TraceError: the file at `path` is not a trace.
         SessionError: this process cannot be recorded.
     """
-    if is_absent():
+    if is_core_absent():
         return
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
 
     with own_imports():
-        length_ns = None if window is None else window_ns(window)
+        length_ns = None if window is None else parse_window_ns(window)
         settings = None if session.is_on else read_settings()
         if settings and length_ns is not None:
             settings.window_ns = length_ns
 
-    def target() -> Target:
+    def target() -> TraceTarget:
         replaces = not (settings and settings.window_ns)
-        return Target(prepare_output_path(text, replaces), lambda: with_process(text))
+        return TraceTarget(prepare_output_path(text, replaces), lambda: path_with_process(text))
 
-    target_of_trace = None if is_null(text) else target
+    target_of_trace = None if is_null_device(text) else target
     if not session.start(settings, target=target_of_trace):
-        session.adopt(target_of_trace)
+        session.continue_to_trace(target_of_trace)
 
 
 def uninstall() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from queryprof.errors import QueryprofError
-from queryprof.recorder.messages import name_of, peer_of, receive, send
+from queryprof.recorder.messages import peer_ids, receive_message, send_message, socket_name
 from queryprof.recorder.standby import SIGNAL, STANDBY
 from queryprof.version import __version__
 
@@ -78,7 +78,7 @@ class AttachError(QueryprofError):
     """A process cannot be attached to."""
 
 
-class NoWayError(AttachError):
+class CannotSignalError(AttachError):
     """There is no way to make a process look for commands."""
 
 
@@ -110,9 +110,9 @@ class AttachedProcess:
         """
         try:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
-            answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
+            request_answer(self.pid, self._process, limit_s, stop, end=self._runner)
         except AttachError as error:
-            later = "with it" if isinstance(error, NoWayError) else "when it continues"
+            later = "with it" if isinstance(error, CannotSignalError) else "when it continues"
             is_over = has_ended(self._process)
             return "" if is_over else f"{error}; its recording ends {later}"
         finally:
@@ -131,7 +131,9 @@ def attach(pid: int, runner: str, stop: int | None = None) -> AttachedProcess:
     """
     process = open_process(pid)
     try:
-        found = answer_to(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
+        found = request_answer(
+            pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner
+        )
         if not found.get("began"):
             if not found and has_ended(process, ENDS_MS):
                 raise AttachError(f"process {pid} has ended")
@@ -151,10 +153,10 @@ def open_process(pid: int) -> int:
 
 
 def has_ended(process: int, within_ms: float = 0) -> bool:
-    return bool(_waiting_for(process).poll(within_ms))
+    return bool(_poll_for(process).poll(within_ms))
 
 
-def answer_to(
+def request_answer(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
     """Make a process connect, and send a request. Raises AttachError without an answer."""
@@ -163,12 +165,12 @@ def answer_to(
         _process_connecting(pid, process) as again,
     ):
         repeats = sys.maxsize if "end" in request else FIRST_REPEATS
-        connection = _answer_of(pid, process, listening, timeout_s, stop, again, repeats)
+        connection = _accept_connection(pid, process, listening, timeout_s, stop, again, repeats)
     with connection:
         try:
             connection.settimeout(ANSWER_TIMEOUT_S)
-            send(connection, **request)
-            return receive(connection, BEGIN_TIMEOUT_S)
+            send_message(connection, **request)
+            return receive_message(connection, BEGIN_TIMEOUT_S)
         except OSError as error:
             raise AttachError(f"process {pid} has not answered: {error}") from error
 
@@ -181,7 +183,7 @@ def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
     """
     _refuse_other_user(pid)
     _refuse_other_namespaces(pid)
-    environment = _environment_of(pid)
+    environment = _process_environment(pid)
     if _is_in_standby(pid, environment):
 
         def again() -> None:
@@ -192,16 +194,16 @@ def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
         yield again
         return
     if not hasattr(sys, "remote_exec"):
-        raise NoWayError(
+        raise CannotSignalError(
             f"process {pid} is not in standby: start it with QUERYPROF=standby (not needed with"
             " Python 3.14 or newer, if this command uses the same Python)"
         )
     if any(one.startswith(b"PYTHON_DISABLE_REMOTE_DEBUG=") for one in environment):
-        raise NoWayError(
+        raise CannotSignalError(
             f"process {pid} has remote debugging switched off (PYTHON_DISABLE_REMOTE_DEBUG): start"
             " it with QUERYPROF=standby"
         )
-    with _script() as path:
+    with _attach_script() as path:
         _remote_exec(pid, path)
         try:
             yield lambda: None  # the script waits until the process runs it
@@ -213,7 +215,7 @@ def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
 
 
 def _refuse_other_user(pid: int) -> None:
-    user = int(_status_of(pid, "Uid").split()[1])
+    user = int(_status_field(pid, "Uid").split()[1])
     if user != os.geteuid():
         raise AttachError(f"process {pid} belongs to user {user}: run this command as that user")
 
@@ -232,7 +234,7 @@ def _refuse_other_namespaces(pid: int) -> None:
             raise AttachError(f"process {pid} runs in another container: run this command there")
 
 
-def _status_of(pid: int, field: str) -> str:
+def _status_field(pid: int, field: str) -> str:
     """Return a field of /proc/PID/status (proc_pid_status(5)). Raises AttachError."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -241,7 +243,7 @@ def _status_of(pid: int, field: str) -> str:
         raise AttachError(f"no running process {pid}") from error
 
 
-def _environment_of(pid: int) -> list[bytes]:
+def _process_environment(pid: int) -> list[bytes]:
     """Return the environment with which a process was started; [] if unreadable."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -255,14 +257,14 @@ def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
     If a process has overwritten its environment with its title, as setproctitle does, it may be in
     standby.
     """
-    caught = int(_status_of(pid, "SigCgt"), 16)
+    caught = int(_status_field(pid, "SigCgt"), 16)
     is_overwritten = not any(b"=" in one for one in environment)
     was_wanted = is_overwritten or f"QUERYPROF={STANDBY}".encode() in environment
     return was_wanted and bool(caught >> (SIGNAL - 1) & 1)
 
 
 @contextmanager
-def _script() -> Iterator[str]:
+def _attach_script() -> Iterator[str]:
     """Yield the path of the script."""
     parent = str(Path(__file__).parents[2])
     with tempfile.NamedTemporaryFile("w", prefix="queryprof-attach-", suffix=".py") as file:
@@ -299,12 +301,12 @@ def _listening_socket(
     Raises AttachError if another command uses the socket's name and does not release the name in
     time.
     """
-    waiting = _waiting_for(process, stop)
+    waiting = _poll_for(process, stop)
     deadline_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         while True:
             try:
-                listening.bind(name_of(pid))
+                listening.bind(socket_name(pid))
                 break
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
@@ -320,15 +322,15 @@ def _name_taken_message(pid: int) -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.setblocking(False)  # a full queue of connections must not block this command
         try:
-            asking.connect(name_of(pid))
-            holder, user = peer_of(asking)
+            asking.connect(socket_name(pid))
+            holder, user = peer_ids(asking)
         except OSError:
             return f"another command is about to attach to process {pid}"
     whose = "" if user == os.geteuid() else f" of user {user}"
     return f"process {holder}{whose} listens for the answer of process {pid}: try again, or end it"
 
 
-def _waiting_for(*files: int | None) -> select.poll:
+def _poll_for(*files: int | None) -> select.poll:
     """Return a poll that waits until a descriptor is readable."""
     waiting = select.poll()
     for file in files:
@@ -337,7 +339,7 @@ def _waiting_for(*files: int | None) -> select.poll:
     return waiting
 
 
-def _answer_of(
+def _accept_connection(
     pid: int,
     process: int,
     listening: socket.socket,
@@ -352,7 +354,7 @@ def _answer_of(
         again: repeats the signal.
         repeats: how many times to call `again`.
     """
-    waiting = _waiting_for(listening.fileno(), process, stop)
+    waiting = _poll_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(min(left_s, AGAIN_S) * 1000)}
@@ -365,7 +367,7 @@ def _answer_of(
             raise AttachError(f"process {pid} has not answered yet")
         if listening.fileno() in ready:
             connection, _ = listening.accept()
-            if peer_of(connection)[0] == pid:
+            if peer_ids(connection)[0] == pid:
                 return connection
             connection.close()
     raise AttachError(

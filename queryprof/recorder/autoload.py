@@ -59,12 +59,12 @@ def start() -> None:
         return
     _started = True
     if value == "standby":
-        _or_complain(_stand_by)
+        _call_or_complain(_stand_by)
         return
-    runner = Runner.parse(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
-    beginning = Beginning(value, runner)
+    runner = RunnerFacts.parse(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
+    beginning = RecordingStart(value, runner)
     if beginning.is_child:
-        _or_complain(beginning.at_first_use)
+        _call_or_complain(beginning.at_first_use)
     else:
         beginning()
 
@@ -72,17 +72,17 @@ def start() -> None:
 def _stand_by() -> None:
     from queryprof.recorder.standby import stand_by
 
-    stand_by(Beginning("1", None).attach)
+    stand_by(RecordingStart("1", None).attach)
 
 
 def look_for_command() -> None:
     """Look for a `queryprof attach` that wants to record this process."""
     from queryprof.recorder.standby import look_for_command
 
-    look_for_command(Beginning("1", None).attach)
+    look_for_command(RecordingStart("1", None).attach)
 
 
-class Runner:
+class RunnerFacts:
     """A `queryprof run`.
 
     Attributes:
@@ -101,7 +101,7 @@ class Runner:
         return f"{self.pid}:{'cprofile' if self.profiles_functions else ''}:{self.directory}"
 
     @classmethod
-    def parse(cls, variable: str) -> Runner | None:
+    def parse(cls, variable: str) -> RunnerFacts | None:
         """Parse the value of QUERYPROF_RUNNER. Returns None if it is invalid."""
         pid, _, rest = variable.partition(":")
         functions, _, directory = rest.partition(":")
@@ -109,10 +109,10 @@ class Runner:
         return cls(int(pid), directory, functions == "cprofile") if is_valid else None
 
 
-class Beginning:
+class RecordingStart:
     """The start of the recording, with the facts known when Python starts."""
 
-    def __init__(self, value: str, runner: Runner | None) -> None:
+    def __init__(self, value: str, runner: RunnerFacts | None) -> None:
         self._value = value
         self._runner = runner
         self.is_child = runner is not None and runner.pid != os.getppid()
@@ -129,13 +129,13 @@ class Beginning:
         """Begin when a child imports a measured library. Children that import none are not
         recorded.
         """
-        from queryprof.hooks.first_use import FirstUse
+        from queryprof.hooks.first_use import FirstUseFinder
 
         self._waits = True
         # Registered now, so that the program's own exit functions run first.
         atexit.register(self._end_of_process)
-        _pass_roots_on()
-        FirstUse(self).wait()
+        _pass_code_roots_on()
+        FirstUseFinder(self).wait()
 
     def attach(self, runner: str, owner: object) -> bool:
         """Begin recording for a command, until the owner releases the recording. The command
@@ -149,7 +149,7 @@ class Beginning:
         Raises:
             Exception: this process cannot be recorded.
         """
-        self._runner, self._owner, self.is_child = Runner.parse(runner), owner, False
+        self._runner, self._owner, self.is_child = RunnerFacts.parse(runner), owner, False
         if self._runner is None:
             raise ValueError(f"{runner!r} is not a runner")
         return self._begin()
@@ -157,7 +157,7 @@ class Beginning:
     def __call__(self) -> None:
         """Begin recording. Raises only exceptions of the program's signal handlers."""
         self._has_begun = True
-        _or_complain(self._begin)
+        _call_or_complain(self._begin)
 
     def _end_of_process(self) -> None:
         """End the recording of a process that waited for a measured library."""
@@ -177,19 +177,19 @@ class Beginning:
 
             if "IS_SUBINTERPRETER" in vars(_core):
                 return False  # the main interpreter records
-            return bool(_core.untraced(self._start))
+            return bool(_core.call_untraced(self._start))
 
     def _start(self) -> bool:
         """Begin recording. Returns whether it was off before."""
-        from queryprof.collect.output_path import is_null
-        from queryprof.collect.target import Target
+        from queryprof.collect.output_path import is_null_device
+        from queryprof.collect.target import TraceTarget
         from queryprof.core.settings import read_settings
         from queryprof.recorder.session import session
 
         # The program may leave this directory before it forks.
         self._value = value = _make_absolute(self._value)
         runner = self._runner
-        if is_null(value):
+        if is_null_device(value):
             return False
         settings = read_settings(self._directory, self._environ)
         self._replaces = not settings.window_ns
@@ -199,7 +199,7 @@ class Beginning:
             settings.roots = (*settings.roots, self._directory)
         is_new = session.start(
             settings,
-            target=lambda: Target(
+            target=lambda: TraceTarget(
                 path,
                 self._path if self._owner is None else None,
                 family=runner.directory if runner else _runner_value(value),
@@ -212,46 +212,46 @@ class Beginning:
         if is_new and settings.window_ns and runner is None:
             _warn_without_directory(path)
         if not self._waits and self._owner is None:
-            _pass_roots_on()
+            _pass_code_roots_on()
         if runner and runner.profiles_functions and not self.is_child:
             from queryprof.hooks import function_profile
 
             # Only once: a program that replaces this one by exec would overwrite the times.
-            os.environ[RUNNER_VARIABLE] = Runner(runner.pid, runner.directory).variable
-            function_profile.start(os.path.join(runner.directory, FUNCTIONS_FILE))
+            os.environ[RUNNER_VARIABLE] = RunnerFacts(runner.pid, runner.directory).variable
+            function_profile.start_function_profile(os.path.join(runner.directory, FUNCTIONS_FILE))
         return is_new
 
     def _path(self) -> str:
         """Return the path of this process's trace."""
         if self._runner is None:
-            return _path(self._value, self._replaces)
+            return _trace_path(self._value, self._replaces)
         from time import monotonic_ns
 
         return os.path.join(self._runner.directory, f"{os.getpid()}-{monotonic_ns()}.qprof")
 
 
-def _or_complain(begin: Callable[[], object]) -> None:
+def _call_or_complain(begin: Callable[[], object]) -> None:
     try:
         begin()
     except Exception as error:
         held = sys.modules.get("queryprof.core.held_signals")
-        if held is not None and held.is_of_handler(error):
+        if held is not None and held.came_from_handler(error):
             raise
         _complain(error)
 
 
 def _complain(reason: object) -> None:
-    _print(f"this process is not recorded: {reason}")
+    _print_message(f"this process is not recorded: {reason}")
 
 
 def _warn_without_directory(path: str) -> None:
     """Warn at the start: a service in windows may run for months."""
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        _print(f"no directory {directory}: make it before this process ends, for its trace")
+        _print_message(f"no directory {directory}: make it before this process ends, for its trace")
 
 
-def _print(message: str) -> None:
+def _print_message(message: str) -> None:
     try:
         sys.stderr.write(f"queryprof: {message}\n")
     except Exception:
@@ -277,7 +277,7 @@ def _working_directory() -> str:
         return ""  # it is gone
 
 
-def _pass_roots_on() -> None:
+def _pass_code_roots_on() -> None:
     """Pass the program's code directories to children, because spawned children have no script."""
     from queryprof.core.user_code import ROOTS_VARIABLE, script_directory
 
@@ -287,21 +287,21 @@ def _pass_roots_on() -> None:
         os.environ[ROOTS_VARIABLE] = os.pathsep.join([*known, *new])
 
 
-def _path(value: str, replaces: bool = True) -> str:
+def _trace_path(value: str, replaces: bool = True) -> str:
     """Return the path of this process's trace. Only the first process gets the plain path."""
     pid = os.getpid()
-    if _is_directory(value):
+    if _has_trace_per_process(value):
         directory = "" if value == "1" else value
         name = f"queryprof-{running_program()}-{pid}.qprof"
         return os.path.abspath(os.path.join(directory, name))
-    from queryprof.collect.output_path import path_with_pid, prepare_output_path, with_process
+    from queryprof.collect.output_path import path_with_pid, path_with_process, prepare_output_path
     from queryprof.core.wall_clock import unix_ns
 
     path = os.path.abspath(value)
     first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{unix_ns()}").partition(".")
     if first != str(pid):
-        others, path = path, with_process(path)
-        if _changed_ns(path) >= int(since_ns or 0):
+        others, path = path, path_with_process(path)
+        if _modified_ns(path) >= int(since_ns or 0):
             return path_with_pid(others)  # another process of this recording had this id
     return prepare_output_path(path, replaces)
 
@@ -311,20 +311,22 @@ def _make_absolute(value: str) -> str:
     if value == "1":
         return value
     return (
-        os.path.join(os.path.abspath(value), "") if _is_directory(value) else os.path.abspath(value)
+        os.path.join(os.path.abspath(value), "")
+        if _has_trace_per_process(value)
+        else os.path.abspath(value)
     )
 
 
-def _is_directory(value: str) -> bool:
+def _has_trace_per_process(value: str) -> bool:
     """Return whether each process has its own trace name."""
     return value == "1" or value.endswith(os.sep) or os.path.isdir(value)
 
 
 def _runner_value(value: str) -> str | None:
-    return None if _is_directory(value) else os.path.abspath(value)
+    return None if _has_trace_per_process(value) else os.path.abspath(value)
 
 
-def _changed_ns(path: str) -> int:
+def _modified_ns(path: str) -> int:
     try:
         return os.lstat(path).st_mtime_ns
     except OSError:

@@ -13,7 +13,7 @@ THREAD_ENDS = 1000
 """How many times a fork checks whether the thread has ended, at intervals of 0.1 ms."""
 
 
-class Forks:
+class ForkGuard:
     """Prevents forks while a thread answers a command. The thread uses this as a context.
 
     The hook is registered twice: at first, and again after the session has registered its own
@@ -25,11 +25,11 @@ class Forks:
         self._expected: list[None] = []  # threads that have not started yet
         self._threads: list[int] = []  # threads that may not have ended yet
 
-    def expect(self) -> None:
+    def expect_thread(self) -> None:
         """Announce a thread."""
         self._expected.append(None)
 
-    def come(self) -> None:
+    def thread_started(self) -> None:
         """Note that an announced thread has started."""
         if self._expected:  # empty in a forked child
             self._expected.pop()
@@ -45,7 +45,7 @@ class Forks:
 
     def __enter__(self) -> None:
         self._threads = [*self._threads[-3:], _thread.get_native_id()]
-        self.come()
+        self.thread_started()
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
@@ -86,4 +86,4 @@ def _thread_exists(thread: int) -> bool:
     return os.path.exists(f"/proc/self/task/{thread}")
 
 
-forks = Forks()
+forks = ForkGuard()

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from queryprof.recorder.attaching import (
     AttachError,
-    NoWayError,
-    answer_to,
+    CannotSignalError,
     has_ended,
     open_process,
+    request_answer,
 )
 
 GUARD_TIMEOUT_S = 24 * 3600.0
@@ -78,8 +78,8 @@ def _wait_and_end_recordings(reads: int, pids: Sequence[int], runner: str) -> No
 def _end_recording(pid: int, process: int, runner: str) -> bool:
     """End a recording. Returns whether the guardian has nothing more to do for it."""
     try:
-        answer_to(pid, process, TURN_S, None, end=runner)
-    except NoWayError:
+        request_answer(pid, process, TURN_S, None, end=runner)
+    except CannotSignalError:
         return True
     except AttachError:
         return has_ended(process)

@@ -29,26 +29,26 @@ MAX_LINE_BYTES = 1 << 16
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
-def name_of(pid: int) -> bytes:
+def socket_name(pid: int) -> bytes:
     """Return the name of the socket for a process. The name is not a file, and disappears with its
     owner.
     """
     return b"\0queryprof-attach-%d" % pid
 
 
-def peer_of(connection: Any) -> tuple[int, int]:
+def peer_ids(connection: Any) -> tuple[int, int]:
     """Return the process id and the user id of the process at the other end."""
     level, option = _socket.SOL_SOCKET, _socket.SO_PEERCRED
     pid, uid, _ = CREDENTIALS.unpack(connection.getsockopt(level, option, CREDENTIALS.size))
     return pid, uid
 
 
-def send(connection: Any, **message: object) -> None:
+def send_message(connection: Any, **message: object) -> None:
     """Send a message. Raises OSError."""
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
+def receive_message(connection: Any, timeout_s: float) -> dict[str, Any]:
     """Return the next message; {} if the other process has closed the connection or sent something
     else.
 
@@ -62,7 +62,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     line = b""
     while not line.endswith(b"\n"):
         try:
-            some = _receive(connection, deadline_s - monotonic())
+            some = _receive_bytes(connection, deadline_s - monotonic())
         except TimeoutError:
             raise TimeoutError(f"no complete message within {timeout_s:g} s") from None
         line += some
@@ -75,7 +75,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _receive(connection: Any, timeout_s: float) -> bytes:
+def _receive_bytes(connection: Any, timeout_s: float) -> bytes:
     """Return the next bytes. Raises TimeoutError."""
     if timeout_s <= 0:
         raise TimeoutError

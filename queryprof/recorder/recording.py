@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 
-from queryprof.collect.output_path import is_null, prepare_output_path, refuse_missing_directory
-from queryprof.core.absence import absence, is_absent
+from queryprof.collect.output_path import (
+    is_null_device,
+    prepare_output_path,
+    refuse_missing_directory,
+)
+from queryprof.core.absence import absence_reason, is_core_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings
@@ -42,15 +46,15 @@ COLUMNS, TOP_SHOWN = 78, 10
 
 def profile_so_far() -> Profile:
     """Return what this process has recorded so far. The recording continues."""
-    from queryprof.collect.keep import add_all
-    from queryprof.collect.reader import profile_of
+    from queryprof.collect.keep import add_recorded_files
+    from queryprof.collect.reader import profile_from_connection
     from queryprof.trace.store import TraceStore
 
-    session.settle()
+    session.write_pending()
     store = TraceStore(":memory:")
     try:
-        add_all(store, (), own=True, is_clean=None)
-        return profile_of(store.connection)
+        add_recorded_files(store, (), own=True, is_clean=None)
+        return profile_from_connection(store.connection)
     finally:
         store.close()
 
@@ -86,16 +90,16 @@ class Recording:
             raise SessionError(
                 "this recording has already been used; create a new one with queryprof.profile()"
             )
-        self._refusal = IN_THE_MIDST if session.exclusive.is_mine else absence()
+        self._refusal = IN_THE_MIDST if session.exclusive.is_mine else absence_reason()
         if self._refusal:
-            is_absent()  # prints the reason once
+            is_core_absent()  # prints the reason once
             self._is_open = self._is_recording = True
             return self
         with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
             if self.path is not None:
                 refuse_missing_directory(self.path)
-                self.path = None if is_null(self.path) else prepare_output_path(self.path)
+                self.path = None if is_null_device(self.path) else prepare_output_path(self.path)
             self._started_session = session.start(settings, owner=self)
             if not self._started_session and not session.end_part():
                 session.release(self)
@@ -138,7 +142,7 @@ class Recording:
         self._until_unix_ns = max(unix_ns(), self._since_unix_ns + 1)
         self._is_recording = False
         if self._refusal:
-            self._keep_nothing()
+            self._keep_empty_profile()
             return
         with session.exclusive:
             try:
@@ -158,11 +162,11 @@ class Recording:
         is_whole = session.is_on and session.parts.identity == self._recorded
         own = self._started_session and session.is_on
         if own:
-            session.settle()
+            session.write_pending()
         elif session.is_on and not session.end_part():
             raise SessionError("the recording cannot be loaded: no file can be made")
         with muted(), own_imports():
-            parts = session.parts.after(self._part_before)
+            parts = session.parts.paths_after(self._part_before)
             try:
                 found = self._read(parts, own)
             except TraceError:
@@ -171,7 +175,7 @@ class Recording:
                 raise
             self._keep(found, is_whole)
 
-    def _keep_nothing(self) -> None:
+    def _keep_empty_profile(self) -> None:
         from queryprof.model import Profile
 
         self.path = None
@@ -190,8 +194,8 @@ class Recording:
             self._cells = {name: text for name, text in texts.items() if name in frames}
 
     def _read(self, parts: list[str], own: bool) -> Profile:
-        from queryprof.collect.keep import add_all, write_trace
-        from queryprof.collect.reader import profile_of, read_profile
+        from queryprof.collect.keep import add_recorded_files, write_trace
+        from queryprof.collect.reader import profile_from_connection, read_profile
         from queryprof.trace.store import TraceStore
 
         if self.path is not None:
@@ -200,8 +204,10 @@ class Recording:
             return read_profile(self.path)
         store = TraceStore(":memory:")
         try:
-            add_all(store, parts, own, block_unix_ns=(self._since_unix_ns, self._until_unix_ns))
-            return profile_of(store.connection)
+            add_recorded_files(
+                store, parts, own, block_unix_ns=(self._since_unix_ns, self._until_unix_ns)
+            )
+            return profile_from_connection(store.connection)
         finally:
             store.close()
 

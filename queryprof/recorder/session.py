@@ -10,10 +10,10 @@ import atexit
 import os
 
 from queryprof.collect.own_parts import OwnParts
-from queryprof.collect.target import Target
+from queryprof.collect.target import TraceTarget
 from queryprof.core import _core
-from queryprof.core.exclusive import Exclusive
-from queryprof.core.held_signals import held_signals, is_of_handler, takes_from_handler
+from queryprof.core.exclusive import ExclusiveContext
+from queryprof.core.held_signals import came_from_handler, held_signals, strip_if_from_handler
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
@@ -30,12 +30,12 @@ from queryprof.hooks.notebook_cells import cell_names
 from queryprof.hooks.worker_processes import worker_end
 from queryprof.region.facts import Facts
 from queryprof.region.region_files import (
-    checkpoint_of,
-    checkpoints_of,
+    checkpoint_path,
+    checkpoints_of_trace,
     is_removed,
     region_name,
-    regions_of,
-    remove,
+    regions_of_trace,
+    remove_files,
     temporary_directory,
 )
 
@@ -64,9 +64,9 @@ class Session:
         self.libraries = ImportHooks(hooks, complain, self._note_versions)
         worker_end.handler = self._end_of_worker
         self._stall_s = 0.0
-        self.exclusive = Exclusive(self.stop)  # for start, stop, and reading the recording
+        self.exclusive = ExclusiveContext(self.stop)  # for start, stop, and reading the recording
         self._is_stopping = False
-        self._target: Target | None = None
+        self._target: TraceTarget | None = None
         self._window_ns, self._kept = 0, 0  # of traces that are not collected
         self.parts = OwnParts()
         self._facts: Facts | None = None
@@ -85,7 +85,7 @@ class Session:
     def start(
         self,
         settings: Settings | None = None,
-        target: Callable[[], Target] | None = None,
+        target: Callable[[], TraceTarget] | None = None,
         ends_at_exit: bool = True,
         owner: object = None,
     ) -> bool:
@@ -129,25 +129,25 @@ class Session:
     def _start(self, settings: Settings) -> None:
         try:
             start_core(settings)
-            _core.recognize_handlers(takes_from_handler)
+            _core.set_signal_check(strip_if_from_handler)
             if settings.explain_locks:
-                from queryprof.hooks.lock_notes import explain
+                from queryprof.hooks.lock_notes import add_lock_note
 
-                _core.explain_refusals(explain)
+                _core.set_lock_refusal_explainer(add_lock_note)
             self._facts = Facts(settings.parameters, settings.deployment)
             self._stall_s = settings.stall_ms / 1000
             chosen.take(settings)
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
-            self.parts.renew()
+            self.parts.forget_all()
             self._begin_process()
             self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")
         except BaseException as error:  # an interrupt must not leave a half-finished start either
             self.libraries.detach()
-            _core.explain_refusals(None)
+            _core.set_lock_refusal_explainer(None)
             _core.watchdog_stop(STOP_TIMEOUT_S)
             _core.stop()
-            if not isinstance(error, Exception) or is_of_handler(error):
+            if not isinstance(error, Exception) or came_from_handler(error):
                 raise
             reason = str(error) or type(error).__name__
             raise SessionError(f"recording cannot start: {reason}") from error
@@ -163,13 +163,13 @@ class Session:
 
     def _note_versions(self) -> None:
         if self._facts is not None:
-            self._facts.note(sqlite_version=", ".join(self.libraries.sqlite_versions))
+            self._facts.add(sqlite_version=", ".join(self.libraries.sqlite_versions))
 
     def _note_counters(self, counters_off: str | None) -> None:
         assert self._facts is not None  # libraries are attached while recording is on
         self.counters_off = counters_off
-        self.files_off = counters_off or _core.files_off()
-        self._facts.note(counters_off=counters_off, files_off=self.files_off)
+        self.files_off = counters_off or _core.file_work_unknown_reason()
+        self._facts.add(counters_off=counters_off, files_off=self.files_off)
 
     def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on
@@ -180,10 +180,10 @@ class Session:
 
     def _share(self, places: str, name: str, parts: str) -> None:
         self.parts.begin(parts)
-        _core.windows(0, 0)
+        _core.configure_windows(0, 0)
         _core.share_region(places, name, self.parts.prefix)
 
-    def adopt(self, target: Callable[[], Target] | None) -> None:
+    def continue_to_trace(self, target: Callable[[], TraceTarget] | None) -> None:
         """Continue to a trace after the owners have ended. The trace includes the earlier data."""
         with self.exclusive:
             if self.is_on and self._is_of_owners:
@@ -208,14 +208,14 @@ class Session:
             return
         beside = os.path.join(target.family, "part") if target.is_collected else target.family
         parts = beside if target.is_collected else target.path
-        self._share("\n".join(target.places()), region_name(target.family), parts)
-        target.checkpoint = checkpoint_of(beside, os.getpid())
-        _core.checkpoint_to(target.checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
+        self._share("\n".join(target.region_directories()), region_name(target.family), parts)
+        target.checkpoint = checkpoint_path(beside, os.getpid())
+        _core.configure_checkpoints(target.checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._window_ns and not target.is_collected:
             self.parts.are_windows = True
-            _core.windows(self._window_ns, self._kept)
+            _core.configure_windows(self._window_ns, self._kept)
         if self._facts is not None:
-            self._facts.note(trace=target.path)
+            self._facts.add(trace=target.path)
 
     def stop(self) -> None:
         """Stop recording, restore every type and function, and write the trace.
@@ -243,28 +243,28 @@ class Session:
         atexit.unregister(self.end_of_process)
         try:
             _core.watchdog_stop(STOP_TIMEOUT_S)
-            _core.explain_refusals(None)
+            _core.set_lock_refusal_explainer(None)
             self.libraries.detach()
             with muted():
-                self.settle(is_end=True)
+                self.write_pending(is_end=True)
                 if target:
                     is_written, region = self._keep_or_complain(target)
-                if self.parts.is_read and not self.parts.are_windows:
+                if self.parts.has_readers and not self.parts.are_windows:
                     self.end_part()
                 elif target is None or is_written:
                     self.parts.remove()
         finally:
             _core.stop()
         if target and is_written:  # only now, when no thread can make another copy
-            remove([region, target.checkpoint])
+            remove_files([region, target.checkpoint])
             if not target.is_collected:
-                self._bring_in(target)
+                self._save_family_traces(target)
 
-    def _keep_or_complain(self, target: Target) -> tuple[bool, str]:
+    def _keep_or_complain(self, target: TraceTarget) -> tuple[bool, str]:
         try:
             return self._write_last_window(target) if self.parts.are_windows else self._keep(target)
         except Exception as error:
-            if is_of_handler(error):
+            if came_from_handler(error):
                 raise
             reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
@@ -278,14 +278,14 @@ class Session:
             complain(f"the {what} is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
 
-    def _write_last_window(self, target: Target) -> tuple[bool, str]:
+    def _write_last_window(self, target: TraceTarget) -> tuple[bool, str]:
         """Write the last window, which stays with the other windows for readers."""
         path = _core.region_path()
         if target.even_if_empty or self.has_recorded():
             _core.write_last_part()
         return True, path
 
-    def _keep(self, target: Target) -> tuple[bool, str]:
+    def _keep(self, target: TraceTarget) -> tuple[bool, str]:
         """Write the trace, or leave it to the runner, if the runner collects it and can find it.
 
         Returns:
@@ -296,7 +296,7 @@ class Session:
             if not os.path.isdir(target.family) and _core.region_path():
                 return False, ""  # the runner that would collect it has ended
             if is_wanted:
-                _core.make_region()
+                _core.share_region_if_due()
             if _core.region_path() and not is_removed(_core.region_path()):
                 return False, ""
         path = _core.region_path()
@@ -306,9 +306,9 @@ class Session:
             write_trace(target.path, self.parts.files(), True, target.since_unix_ns)
         return True, path
 
-    def _bring_in(self, target: Target) -> None:
+    def _save_family_traces(self, target: TraceTarget) -> None:
         """Write the traces of processes of the family that ended without writing them."""
-        if regions_of(target.family) or checkpoints_of(target.family):
+        if regions_of_trace(target.family) or checkpoints_of_trace(target.family):
             from queryprof.collect.recovery import save_left_recordings
 
             with muted():
@@ -319,9 +319,9 @@ class Session:
         return bool(self.parts.files()) or _core.has_recorded()
 
     def _end_of_worker(self) -> None:
-        self.settle(is_end=True)
+        self.write_pending(is_end=True)
 
-    def settle(self, is_end: bool = False) -> None:
+    def write_pending(self, is_end: bool = False) -> None:
         """Write pending figures to the tables. `is_end`: the process is about to end."""
         with self.exclusive, muted():
             if not self.is_on:
@@ -330,17 +330,17 @@ class Session:
                 self._meter.count()
                 if is_end:
                     self._note_versions()
-                    self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
+                    self._facts.add(unmeasured=unmeasured_modules(self.libraries.packages))
                 self._facts.end(cell_names())
             if is_end:
-                _core.end_region()
+                _core.mark_region_ended()
             else:
                 _core.flush()
 
     def end_part(self) -> bool:
         """Move the recording so far to a file. Returns False if the file cannot be written."""
         with self.exclusive:
-            self.settle()
+            self.write_pending()
             return self.is_on and _core.end_part()
 
     def end_reading_parts(self, place: tuple[int, int]) -> None:

@@ -48,19 +48,19 @@ def stand_by(begin: Begin) -> None:
 
 def look_for_command(begin: Begin) -> None:
     """Look for a command in a new thread."""
-    forks.expect()
+    forks.expect_thread()
     try:
-        _thread.start_new_thread(_answer, (begin,))
+        _thread.start_new_thread(_answer_in_thread, (begin,))
     except Exception:  # no thread is available, or an audit hook refuses it
-        forks.come()  # the command reports that nothing answers
+        forks.thread_started()  # the command reports that nothing answers
 
 
-def _answer(begin: Begin) -> None:
+def _answer_in_thread(begin: Begin) -> None:
     try:
         with forks:
-            from queryprof.recorder.answer import answer
+            from queryprof.recorder.answer import answer_command
 
-            answer(begin)
+            answer_command(begin)
     except Exception as error:  # out of memory, for example: the program continues
         if getattr(error, "errno", None) in NO_DESCRIPTOR:
             return  # the command reports this

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FIGURES = ("statement", "operation", "count", "self_ns", "full_scan_steps")
 
 
-class Part:
+class ChangeSet:
     """The changes between two readings, as numbers of the recording (see
     queryprof.region.descriptions).
 
@@ -50,7 +50,7 @@ class Part:
         self.plans: list[int] = []
 
 
-class Changes:
+class ChangeReader:
     """Reads the changes in this process's recording. Only one instance can be open."""
 
     def __init__(self) -> None:
@@ -61,17 +61,19 @@ class Changes:
         self._waits, self._holds = order.index("file_work"), order.index("locks")
         self._figures = tables["aggregates"].decoder(FIGURES)
         self._asking = {
-            number for number, name in enumerate(_core.operations()) if name in STATEMENT_OPERATIONS
+            number
+            for number, name in enumerate(_core.operation_names())
+            if name in STATEMENT_OPERATIONS
         }
-        _core.changes(True)
-        _core.plans_met()
+        _core.take_changed_rows(True)
+        _core.take_used_plans()
 
-    def take(self, with_plans: bool) -> Part:
+    def take(self, with_plans: bool) -> ChangeSet:
         """Return the changes since the last call. `plans` has the plans executed since the last
         call with `with_plans`.
         """
-        part = Part()
-        changes: list[Change] = _core.changes(True)
+        part = ChangeSet()
+        changes: list[Change] = _core.take_changed_rows(True)
         for table, _, before, now in changes:
             if table == self._aggregates:
                 part.aggregates.append((before, now))
@@ -92,10 +94,10 @@ class Changes:
             elif table == self._holds:
                 part.holds.append((before, now))
         if with_plans:
-            part.plans = _core.plans_met()
+            part.plans = _core.take_used_plans()
         return part
 
     def close(self) -> None:
         """Stop collecting changes."""
         if _core.is_on():
-            _core.changes(False)
+            _core.take_changed_rows(False)

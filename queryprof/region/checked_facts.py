@@ -50,7 +50,7 @@ def _are_texts(value: object) -> bool:
     )
 
 
-def _are_cells(value: object) -> bool:
+def _are_cell_texts(value: object) -> bool:
     return isinstance(value, dict) and _are_texts([*value]) and _are_texts([*value.values()])
 
 
@@ -83,7 +83,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "read_bytes": _or_none(_is_int64),
     "written_bytes": _or_none(_is_int64),
     "peak_memory_bytes": _or_none(_is_int64),
-    "cells": _are_cells,
+    "cells": _are_cell_texts,
     "service": _or_none(_is_text),
     "version": _or_none(_is_text),
     "environment": _or_none(_is_text),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from queryprof.region.changes import Part
+    from queryprof.region.changes import ChangeSet
 
 AGGREGATE = (*KEY, *SUMS, *EXTREMES)
 STEP = (
@@ -48,14 +48,14 @@ class Descriptions:
         self._region = Region(_core.region())
         self._aggregate = self._region.tables["aggregates"].decoder(AGGREGATE)
         self._step = self._region.tables["steps"].decoder(STEP)
-        self._operations = _core.operations()
+        self._operations = _core.operation_names()
         self._statements: dict[int, str] = {}
         self._numbers: dict[str, int] = {}  # by text
         self._paths: dict[int, CallPath] = {}
         self._threads: dict[int, Thread] = {}
         self._names: dict[tuple[str, int], str] = {}
 
-    def aggregates(self, part: Part) -> list[Aggregate]:
+    def aggregates(self, part: ChangeSet) -> list[Aggregate]:
         """Return the changed aggregates, without histograms."""
         unpack = self._aggregate.unpack
         return [
@@ -78,7 +78,7 @@ class Descriptions:
             **figures,
         )
 
-    def steps(self, part: Part) -> list[Step]:
+    def steps(self, part: ChangeSet) -> list[Step]:
         """Return the changed steps of event loops. Their causes include all earlier steps."""
         unpack = self._step.unpack
         return [self._described_step(unpack(before), unpack(now)) for before, now in part.steps]
@@ -103,7 +103,7 @@ class Descriptions:
             first, statement, path, calls, ticks = self._region.row("causes", first - 1, columns)
             yield Cause(self._statement(statement), self._path(path), calls, self._region.ns(ticks))
 
-    def lock_times(self, part: Part) -> list[LockTime]:
+    def lock_times(self, part: ChangeSet) -> list[LockTime]:
         """Return the longest lock waits and write lock holds of each statement and line."""
         kind_of = self._region.tables["locks"].decoder(("kind",)).unpack
         writes = []
@@ -126,7 +126,7 @@ class Descriptions:
                 )
         return found
 
-    def plans(self, part: Part) -> list[Plan]:
+    def plans(self, part: ChangeSet) -> list[Plan]:
         """Return the executed plans."""
         found = []
         for number in part.plans:
@@ -141,7 +141,7 @@ class Descriptions:
             )
         return found
 
-    def note(self, statement: str) -> str:
+    def library_note(self, statement: str) -> str:
         """Return a library's note on a statement that was described here; "" without one."""
         number = self._numbers.get(statement)
         if number is None:

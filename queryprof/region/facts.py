@@ -7,7 +7,7 @@ import sys
 import time
 
 from queryprof.core import _core
-from queryprof.core.process_io import PROCESS, peak_memory_bytes, read_io
+from queryprof.core.process_io import PROCESS, peak_memory_bytes, read_io_bytes
 from queryprof.core.user_code import working_directory
 from queryprof.core.wall_clock import unix_ns
 from queryprof.region.command_line import without_values
@@ -45,7 +45,7 @@ class Facts:
             "counters_off": None,
             "files_off": None,
             "unmeasured": None,
-            "operations": _core.operations(),
+            "operations": _core.operation_names(),
             **deployment,
         }
         self._io: tuple[int, int] | None = None
@@ -73,17 +73,17 @@ class Facts:
             "cells": dict(cells),
         }
         self._began_ns = _since_start_ns()
-        self._io = read_io(PROCESS)
-        _core.set_facts(repr(self._known))
+        self._io = read_io_bytes(PROCESS)
+        _core.set_recording_facts(repr(self._known))
 
-    def note(self, **further: object) -> None:
+    def add(self, **further: object) -> None:
         """Add facts."""
         self._known |= further
-        _core.set_facts(repr(self._known))
+        _core.set_recording_facts(repr(self._known))
 
     def end(self, cells: Mapping[str, str]) -> None:
         """Write the facts at the end of the process or recording; `cells` as in `begin`."""
-        now = read_io(PROCESS)
+        now = read_io_bytes(PROCESS)
         start_ns = int(str(self._known["start_unix_ns"]))
         end_ns = start_ns + _since_start_ns() - self._began_ns  # the wall clock may have been set
         self._known |= {
@@ -94,7 +94,7 @@ class Facts:
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]
-        _core.set_facts(repr(self._known))
+        _core.set_recording_facts(repr(self._known))
 
 
 def _since_start_ns() -> int:

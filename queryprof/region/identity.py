@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
 
-def identity_of(region: Region) -> Identity:
-    """Return the identity of a region's process. Raises TraceError like facts_of."""
-    facts = facts_of(region)
+def region_identity(region: Region) -> Identity:
+    """Return the identity of a region's process. Raises TraceError like region_facts."""
+    facts = region_facts(region)
     return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
 
 
-def facts_of(region: Region) -> dict[str, Any]:
+def region_facts(region: Region) -> dict[str, Any]:
     """Return the facts about a region's process, with checked types.
 
     Raises:
@@ -44,13 +44,13 @@ def facts_of(region: Region) -> dict[str, Any]:
     return region.facts[1]
 
 
-def trace_of(region: Region) -> str:
+def region_trace_path(region: Region) -> str:
     """Return where the process of a region would have written its trace.
 
     Raises:
         TraceError: the process writes no trace, or its facts are damaged.
     """
-    trace = facts_of(region).get("trace")
+    trace = region_facts(region).get("trace")
     if not isinstance(trace, str) or not os.path.isabs(trace):
         raise TraceError(f"{region.path}: does not record for a trace")
     return trace

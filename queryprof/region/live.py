@@ -22,11 +22,11 @@ from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
-from queryprof.region.identity import facts_of, identity_of, trace_of
+from queryprof.region.identity import region_facts, region_identity, region_trace_path
 from queryprof.region.names import CODE_KINDS, LAG_SOURCES
-from queryprof.region.part_names import part_number, parts_of
+from queryprof.region.part_names import part_number, parts_of_trace
 from queryprof.region.region import RECORDS, Region
-from queryprof.region.region_files import is_living, regions
+from queryprof.region.region_files import is_living, readable_regions
 
 ROWS_AT_ONCE = 64
 LAG_COLUMN_SUFFIXES = ("max_ns", "spread", "bucket", "count")
@@ -44,18 +44,18 @@ DAMAGED = (TraceError, LookupError, TypeError, ValueError, ArithmeticError, OSEr
 Chosen = Callable[[Region], bool]
 
 
-def has_pid(pid: int) -> Chosen:
+def pid_filter(pid: int) -> Chosen:
     """Return a filter for a process id."""
     return lambda region: int(region["pid"]) == pid
 
 
-def records_for(path: str) -> Chosen:
+def trace_path_filter(path: str) -> Chosen:
     """Return a filter for processes that record for a trace, or for any trace in a directory."""
     wanted = os.path.abspath(path)
     inside = os.path.join(os.path.realpath(wanted), "")
 
     def chosen(region: Region) -> bool:
-        trace = os.path.abspath(trace_of(region))
+        trace = os.path.abspath(region_trace_path(region))
         folder = os.path.dirname(trace)
         is_part = folder.startswith(f"{wanted}.") and folder.endswith(".parts")
         return trace == wanted or is_part or os.path.realpath(trace).startswith(inside)
@@ -63,7 +63,7 @@ def records_for(path: str) -> Chosen:
     return chosen
 
 
-class Watch:
+class ActivityReader:
     """Reads the running processes of this user repeatedly.
 
     Args:
@@ -77,24 +77,24 @@ class Watch:
     def __init__(self, chosen: Chosen | None = None, pids: Container[int] | None = None) -> None:
         self._chosen = chosen
         self._pids = pids
-        self._known: dict[str, _Process] = {}
+        self._known: dict[str, _RecordedProcess] = {}
         self._ignored: set[str] = set()
         self.left_out: list[str] = []
         self._is_first = True
 
-    def look(self) -> list[ProcessActivity]:
+    def read_activity(self) -> list[ProcessActivity]:
         """Return each process's activity since the last reading.
 
         For a process that has ended meanwhile, this is the rest of its activity.
         """
-        for path in regions(pids=self._pids):
+        for path in readable_regions(pids=self._pids):
             if path not in self._known and path not in self._ignored:
                 self._open(path)
         self._is_first = False
         found = []
         for path, process in list(self._known.items()):
             try:
-                found.append(process.look())
+                found.append(process.read_activity())
             except DAMAGED as error:
                 process.has_ended = True
                 self.left_out.append(f"{path}: damaged: {error}")
@@ -125,7 +125,7 @@ class Watch:
             if region.state == RECORDS and not is_over:
                 if self._chosen is None or self._chosen(region):
                     # A process that began since the last reading may have ended parts by now.
-                    self._known[path] = _Process(region, has_parts=not self._is_first)
+                    self._known[path] = _RecordedProcess(region, has_parts=not self._is_first)
                     return
                 is_over = True
             if is_over:
@@ -135,22 +135,24 @@ class Watch:
         region.close()
 
 
-def held_here() -> list[HeldLock]:
+def locks_held_here() -> list[HeldLock]:
     """Return the write locks that this process holds while it records."""
-    held = _Process(Region(_core.region())).held()
+    held = _RecordedProcess(Region(_core.region())).held_locks()
     # the memory of this process contains no pid
     return [replace(one, pid=os.getpid()) for one in held]
 
 
-class _Process:
+class _RecordedProcess:
     """One process: its region, and the content at the last reading."""
 
     def __init__(self, region: Region, has_parts: bool = False) -> None:
         self._region = region
-        facts = facts_of(region)
+        facts = region_facts(region)
         self._command = tuple(map(str, facts.get("arguments") or ()))
         self._directory = str(facts.get("directory") or "")
-        self._operations: tuple[str, ...] = tuple(facts.get("operations") or _core.operations())
+        self._operations: tuple[str, ...] = tuple(
+            facts.get("operations") or _core.operation_names()
+        )
         started_ns = unix_ns() - int(facts.get("start_unix_ns") or unix_ns())
         self._looked_ns = monotonic_ns() - max(started_ns, 1)
         self._before = b""
@@ -164,13 +166,13 @@ class _Process:
     def close(self) -> None:
         self._region.close()
 
-    def look(self) -> ProcessActivity:
+    def read_activity(self) -> ProcessActivity:
         region, now_ns = self._region, monotonic_ns()
         self.has_ended = is_living(region) is False
         region.read_head()
         self.has_ended |= region.state != RECORDS
         activities, loops = self._activity_in_parts()
-        packed = region.packed("aggregates")
+        packed = region.packed_rows("aggregates")
         found = ProcessActivity(
             int(region["pid"]),
             self._command,
@@ -179,7 +181,7 @@ class _Process:
             max(now_ns - self._looked_ns, 1),
             (*activities, *self._current_activities(packed)),
             (*loops, *self._loop_activities()),
-            tuple(self.held()),
+            tuple(self.held_locks()),
             self._service,
             self._version,
         )
@@ -196,13 +198,15 @@ class _Process:
         if region["part_ended"] == begun:
             return activities, loops
         self._part = region["part_ended"]
-        for path in parts_of(trace_of(region), int(region["pid"])):
+        for path in parts_of_trace(region_trace_path(region), int(region["pid"])):
             if begun < part_number(path) <= self._part:
                 with suppress(TraceError):
-                    part = _Process(Region(path=path))
-                    if identity_of(part._region) == identity_of(region):
+                    part = _RecordedProcess(Region(path=path))
+                    if region_identity(part._region) == region_identity(region):
                         part._before, part._loops = self._before, self._loops
-                        activities += part._current_activities(part._region.packed("aggregates"))
+                        activities += part._current_activities(
+                            part._region.packed_rows("aggregates")
+                        )
                         loops += part._loop_activities()
                         self._before, self._loops = b"", {}
                     part.close()
@@ -256,7 +260,7 @@ class _Process:
                 stalls.get(number, 0) - stalled,
             )
 
-    def held(self) -> Iterator[HeldLock]:
+    def held_locks(self) -> Iterator[HeldLock]:
         """Yield the write locks that the process holds now."""
         if "held_locks" not in self._region.tables:
             return  # the region was written by an older queryprof

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from queryprof.region.region_files import PART_SUFFIX, names_in, temporary_stem, unique_token
+from queryprof.region.region_files import PART_SUFFIX, list_names, temporary_stem, unique_token
 
 MAX_NUMBER_DIGITS = 10
 """Maximum digits of a part's number."""
@@ -16,20 +16,20 @@ def parts_prefix(path: str) -> str:
     return f"{temporary_stem(path)}.{os.getpid()}-{unique_token()}"
 
 
-def parts_with(prefix: str) -> list[str]:
+def parts_with_prefix(prefix: str) -> list[str]:
     """Return the parts whose paths have this prefix, oldest first."""
     directory, name = os.path.split(prefix)
     found = [
         os.path.join(directory, one)
-        for one in names_in(directory)
+        for one in list_names(directory)
         if one.startswith(f"{name}-") and one.endswith(PART_SUFFIX)
     ]
     return sorted(found, key=lambda part: (part_number(part), part))
 
 
-def parts_of(path: str, pid: int) -> list[str]:
+def parts_of_trace(path: str, pid: int) -> list[str]:
     """Return the parts of the trace at `path` from processes with this id, oldest first."""
-    return parts_with(f"{temporary_stem(path)}.{pid}")
+    return parts_with_prefix(f"{temporary_stem(path)}.{pid}")
 
 
 def part_path(prefix: str, number: int) -> str:
@@ -56,23 +56,23 @@ def trace_name(part: str) -> str:
     return trace if is_part else ""
 
 
-def parts_in_reach(path: str) -> list[list[str]]:
+def parts_by_process(path: str) -> list[list[str]]:
     """Return the parts of the trace at `path`, by process, oldest first.
 
     Includes only files of this user and of the directory's owner.
     """
     directory, name = os.path.split(temporary_stem(path))
     found: dict[str, list[str]] = {}
-    for one in names_in(directory):
+    for one in list_names(directory):
         part = os.path.join(directory, one)
         # quick check: most files in a large directory belong to other traces
         is_near = one.startswith(name)
-        if is_near and trace_name(one) == name and has_an_owner_of(directory, part):
+        if is_near and trace_name(one) == name and is_owned_as_directory(directory, part):
             found.setdefault(one.rpartition("-")[0], []).append(part)
     return [sorted(parts, key=part_number) for _, parts in sorted(found.items())]
 
 
-def has_an_owner_of(directory: str, path: str) -> bool:
+def is_owned_as_directory(directory: str, path: str) -> bool:
     """Return whether a file is regular and owned by this user or by the directory's owner.
 
     For root, any owner is fine.

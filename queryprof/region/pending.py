@@ -94,7 +94,7 @@ class AggregateRow:
         self.min_ns = min(self.min_ns, least)
         self.max_ns = max(self.max_ns, most)
 
-    def move(self, from_ns: int, to_ns: int) -> None:
+    def move_duration(self, from_ns: int, to_ns: int) -> None:
         """Move an execution in the distribution, or add a new execution if `from_ns` is -1.
 
         Does nothing if the distribution is complete, because it contains the execution already.
@@ -128,14 +128,14 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     missing.
     """
     for _ in range(MAX_READINGS):
-        calls = region.packed("calls")
+        calls = region.packed_rows("calls")
         rows = region.whole_rows("aggregates", _COLUMNS)
-        is_still = region.packed("calls") == calls
+        is_still = region.packed_rows("calls") == calls
         if is_still:
             break
     found = [_aggregate(region, row) for row in rows]
     if is_still and not region.goes_on:
-        _Settling(region, found).settle(calls)
+        _PendingCalls(region, found).add_ended_calls(calls)
     for row in found:  # the process may have been killed between the two sums
         row.self_ns = min(row.self_ns, row.total_ns)
     return [row for row in found if row.is_used()]
@@ -156,7 +156,7 @@ def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
     return found
 
 
-class _Settling:
+class _PendingCalls:
     """Adds the ended calls of a killed process to its aggregates."""
 
     def __init__(self, region: Region, rows: list[AggregateRow]) -> None:
@@ -164,7 +164,7 @@ class _Settling:
         self._rows = rows
         self._by_key = {row.key: row for row in rows}
 
-    def settle(self, calls: bytes) -> None:
+    def add_ended_calls(self, calls: bytes) -> None:
         """Add the ended calls in `calls`, packed rows of the region's table of calls."""
         names = [
             "stage",
@@ -187,9 +187,9 @@ class _Settling:
         for values in decoder.iter_unpack(calls):
             call = dict(zip(names, values, strict=True))
             if call["stage"] >= BEGUN and not call["ignored"]:
-                self._settle(call)
+                self._add_ended_call(call)
 
-    def _settle(self, call: dict[str, Any]) -> None:
+    def _add_ended_call(self, call: dict[str, Any]) -> None:
         key: Key = tuple(call[name] for name in KEY)
         began = self._row(key)
         duration_ns, settled_ns = call["duration_ns"], call["settled_ns"]
@@ -203,11 +203,11 @@ class _Settling:
         elif call["stage"] == SETTLING:
             duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
         if call["pending_calls"] > 0:
-            duration_ns += self._settle_rows(key, call)
+            duration_ns += self._add_ended_rows(key, call)
         if duration_ns != settled_ns:
-            began.move(settled_ns, duration_ns)
+            began.move_duration(settled_ns, duration_ns)
 
-    def _settle_rows(self, key: Key, call: dict[str, Any]) -> int:
+    def _add_ended_rows(self, key: Key, call: dict[str, Any]) -> int:
         calls, timed = call["pending_calls"], call["pending_timed_calls"]
         total_ns = self._region.ns(call["pending_ticks"])
         if 0 < timed < calls:

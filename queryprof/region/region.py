@@ -158,7 +158,7 @@ class Region:
         for kind, wanted in HEADER.items():
             if not all(isinstance(self._values[one], kind) for one in wanted):
                 raise ValueError("its header has values of unexpected types")
-        counts = self.values("counts", "I")
+        counts = self.header_values("counts", "I")
         if len(counts) != len(self._order):
             raise ValueError("its row counts do not match its tables")
         self.counts = {
@@ -172,7 +172,7 @@ class Region:
         """Return a value of the header."""
         return self._values[name]
 
-    def values(self, name: str, code: str) -> tuple[Any, ...]:
+    def header_values(self, name: str, code: str) -> tuple[Any, ...]:
         """Return several values of the header."""
         packed = self._values[name]
         return struct.unpack(f"<{len(packed) // SIZES[code]}{code}", packed)
@@ -184,7 +184,7 @@ class Region:
         _core.memory_fence()  # keeps the order of readings on every processor
         return read
 
-    def packed(self, name: str) -> bytes:
+    def packed_rows(self, name: str) -> bytes:
         """Return all rows of a table as bytes."""
         table = self.tables[name]
         length = table.row_bytes * self.counts[name]
@@ -193,7 +193,7 @@ class Region:
 
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield these columns of all rows of a table."""
-        return self.tables[name].unpack_rows(self.packed(name), columns)
+        return self.tables[name].unpack_rows(self.packed_rows(name), columns)
 
     def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """Like `rows`, but without rows that were read during a change.
@@ -202,9 +202,9 @@ class Region:
         that changes all the time is used as is.
         """
         table = self.tables[name]
-        packed = self.packed(name)
-        again = self.packed(name) if self._memory is None else packed
-        changing = self.changing(name, packed, again)
+        packed = self.packed_rows(name)
+        again = self.packed_rows(name) if self._memory is None else packed
+        changing = self.changed_rows(name, packed, again)
         if changing:
             rows = bytearray(again)
             for place in changing:
@@ -213,7 +213,7 @@ class Region:
             again = bytes(rows)
         return list(table.unpack_rows(again, columns))
 
-    def changing(self, name: str, packed: bytes, again: bytes) -> set[int]:
+    def changed_rows(self, name: str, packed: bytes, again: bytes) -> set[int]:
         """Return the rows that changed between two readings, or were being changed."""
         table = self.tables[name]
         numbers = table.decoder(("sequence",)).iter_unpack(again)
@@ -232,7 +232,7 @@ class Region:
         before = self._read(at, table.row_bytes)
         for _ in range(MAX_READINGS):
             now = self._read(at, table.row_bytes)
-            if now == before and not self.changing(table.name, before, now):
+            if now == before and not self.changed_rows(table.name, before, now):
                 break
             before = now
         return now
@@ -256,7 +256,7 @@ class Region:
         if self._memory is not None:
             return self._read(self.tables["texts"].at + at, length)
         if at + length > len(self._texts):
-            self._texts = self.packed("texts")
+            self._texts = self.packed_rows("texts")
         return self._texts[at : at + length]
 
     def ns(self, ticks: int) -> int:
@@ -272,7 +272,11 @@ class Region:
         """Return the (bucket, count) pairs of a histogram."""
         if not spread:
             return [
-                pair for pair in zip(_numbers(buckets), _numbers(counts), strict=True) if pair[1]
+                pair
+                for pair in zip(
+                    _histogram_numbers(buckets), _histogram_numbers(counts), strict=True
+                )
+                if pair[1]
             ]
         spreads, octaves = self._spread_histograms()
         found = []
@@ -338,6 +342,6 @@ def claimed_region(path: str) -> Iterator[Region | None]:
         yield region if is_there else None
 
 
-def _numbers(packed: bytes) -> tuple[int, ...]:
+def _histogram_numbers(packed: bytes) -> tuple[int, ...]:
     """Return the numbers of a histogram that is stored in the row."""
     return struct.unpack(f"<{len(packed) // 2}H", packed)

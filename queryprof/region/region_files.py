@@ -32,7 +32,7 @@ FIRST_PID_NAMESPACE = 0xEFFFFFFC
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
-def directories() -> list[str]:
+def memory_directories() -> list[str]:
     """Return directories that may be in memory, best first."""
     named = [SHARED_MEMORY, os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", "")]
     return [path for path in dict.fromkeys(named) if path.startswith("/") and "\n" not in path]
@@ -91,7 +91,7 @@ def unique_token() -> str:
     return os.urandom(6).hex()
 
 
-def checkpoint_of(path: str, pid: int) -> str:
+def checkpoint_path(path: str, pid: int) -> str:
     """Return a path for a copy of a process's region, for the trace at `path`.
 
     The path is unique to the process and to the program that it executes.
@@ -99,12 +99,12 @@ def checkpoint_of(path: str, pid: int) -> str:
     return f"{temporary_stem(path)}.{pid}.{unique_token()}{PART_SUFFIX}"
 
 
-def checkpoints_of(path: str) -> list[str]:
+def checkpoints_of_trace(path: str) -> list[str]:
     """Return the copies of the trace at `path`, from all processes."""
     directory, name = os.path.split(temporary_stem(path))
     return [
         os.path.join(directory, one)
-        for one in sorted(names_in(directory))
+        for one in sorted(list_names(directory))
         if one.startswith(f"{name}.")
         and one.endswith(PART_SUFFIX)
         and _is_checkpoint(one[len(name) + 1 : -len(PART_SUFFIX)])
@@ -112,10 +112,10 @@ def checkpoints_of(path: str) -> list[str]:
     ]
 
 
-def copies_in(directory: str) -> list[str]:
+def checkpoints_in(directory: str) -> list[str]:
     """Return the copies of regions in a directory, of all traces."""
     found = []
-    for name in sorted(names_in(directory)):
+    for name in sorted(list_names(directory)):
         middle = ".".join(name.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2:])
         path = os.path.join(directory, name)
         if name.endswith(PART_SUFFIX) and _is_checkpoint(middle) and _is_trusted(path):
@@ -128,32 +128,32 @@ def _is_checkpoint(middle: str) -> bool:
     return pid.isdecimal() and bool(token) and all(digit in "0123456789abcdef" for digit in token)
 
 
-def regions_of(path: str) -> list[str]:
+def regions_of_trace(path: str) -> list[str]:
     """Return the readable and trusted regions of the trace at this path, of all processes."""
-    return list(regions(region_key(path)))
+    return list(readable_regions(region_key(path)))
 
 
 def region_keys() -> frozenset[str]:
     """Return the hashes of the paths of all traces with regions, trusted or not."""
-    names = [name for directory in directories() for name in names_in(directory)]
-    return frozenset(name.split("-")[2] for name in names if _is_named(name, "", None))
+    names = [name for directory in memory_directories() for name in list_names(directory)]
+    return frozenset(name.split("-")[2] for name in names if _is_region_name(name, "", None))
 
 
-def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
+def readable_regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
     """Yield the readable and trusted regions of the trace whose path has this hash, or of all
     traces.
 
     Args:
         pids: only processes with these ids, which are in the file names.
     """
-    for directory in directories():
-        for name in sorted(names_in(directory)):
+    for directory in memory_directories():
+        for name in sorted(list_names(directory)):
             path = os.path.join(directory, name)
-            if _is_named(name, key, pids) and _is_trusted(path):
+            if _is_region_name(name, key, pids) and _is_trusted(path):
                 yield path
 
 
-def names_in(directory: str) -> list[str]:
+def list_names(directory: str) -> list[str]:
     """Return the names in a directory; empty if unreadable."""
     try:
         return os.listdir(directory or ".")
@@ -161,7 +161,7 @@ def names_in(directory: str) -> list[str]:
         return []
 
 
-def _is_named(name: str, key: str, pids: Container[int] | None) -> bool:
+def _is_region_name(name: str, key: str, pids: Container[int] | None) -> bool:
     parts = name.split("-")
     if len(parts) != 5:
         return False
@@ -193,10 +193,10 @@ def is_living(region: Region) -> bool | None:
     if boot and boot != boot_id():
         return False
     if region["pid_namespace"] and region["pid_namespace"] != _pid_namespace():
-        return _lives_elsewhere(region)
-    started = started_at(pid)
+        return _lives_in_other_namespace(region)
+    started = process_start_ticks(pid)
     if started not in (int(region["start_time"]), -1):
-        if not started or _has_our_time(pid):
+        if not started or _is_in_our_time_namespace(pid):
             return False
         # Start times differ in another time namespace (time_namespaces(7)). Two processes may have
         # this id, so look for the one that has mapped the memory.
@@ -204,7 +204,7 @@ def is_living(region: Region) -> bool | None:
     return region.path.endswith(PART_SUFFIX) or _has_mapped(pid, region)
 
 
-def _has_our_time(pid: int) -> bool:
+def _is_in_our_time_namespace(pid: int) -> bool:
     """Return whether a process is in our time namespace."""
     try:
         return os.stat(f"/proc/{pid}/ns/time").st_ino == os.stat("/proc/self/ns/time").st_ino
@@ -212,7 +212,7 @@ def _has_our_time(pid: int) -> bool:
         return True
 
 
-def started_at(pid: int) -> int:
+def process_start_ticks(pid: int) -> int:
     """Return when a process started, in ticks since the system started; 0 if not running.
 
     -1 means unknown. The time is field 22 of proc_pid_stat(5).
@@ -240,16 +240,16 @@ def _is_hidden(pid: int) -> bool:
 
 def is_process_living(pid: int, started: int) -> bool:
     """Return whether a process with this start time still runs; True if unknown."""
-    return started_at(pid) in (started, -1)
+    return process_start_ticks(pid) in (started, -1)
 
 
-def _lives_elsewhere(region: Region) -> bool | None:
+def _lives_in_other_namespace(region: Region) -> bool | None:
     """Return whether a process of another pid namespace runs. The first namespace sees all
     processes.
     """
     if _pid_namespace() != FIRST_PID_NAMESPACE:
         return None
-    for pid in filter(str.isdigit, names_in("/proc")):
+    for pid in filter(str.isdigit, list_names("/proc")):
         try:
             if os.stat(f"/proc/{pid}/ns/pid").st_ino != region["pid_namespace"]:
                 continue
@@ -262,19 +262,19 @@ def _lives_elsewhere(region: Region) -> bool | None:
     return False
 
 
-def place_of_process() -> str:
+def process_id_scope() -> str:
     """Return the scope in which process ids are unique: host, boot, pid namespace."""
     return f"{os.uname().nodename} {boot_id()} {_pid_namespace()}"
 
 
-def is_in_an_environment(directory: str) -> bool:
+def is_in_any_environment(directory: str) -> bool:
     """Return whether a running process has the directory's path in its environment.
 
     The path is at the end of a variable (QUERYPROF_RUNNER). The environments of other users cannot
     be read and do not count.
     """
     wanted = b":" + os.fsencode(directory) + b"/\0"
-    for pid in filter(str.isdigit, names_in("/proc")):
+    for pid in filter(str.isdigit, list_names("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if wanted in file.read() + b"\0":
@@ -319,27 +319,27 @@ def has_living_region(path: str) -> bool:
     """Return whether another process records to the trace at `path`. It may still be running."""
     from queryprof.region.region import opened_region
 
-    for found in regions_of(path):
+    for found in regions_of_trace(path):
         try:
             with opened_region(found) as region:
-                if region["pid"] != os.getpid() and records_to(region, path):
+                if region["pid"] != os.getpid() and may_record_to(region, path):
                     return True
         except (TraceError, ValueError):
             continue
     return False
 
 
-def records_to(region: Region, path: str) -> bool:
+def may_record_to(region: Region, path: str) -> bool:
     """Return whether this region belongs to the trace at `path`, and its process may be running."""
-    from queryprof.region.identity import trace_of
+    from queryprof.region.identity import region_trace_path
 
     return (
-        resolve_directory(trace_of(region)) == resolve_directory(path)
+        resolve_directory(region_trace_path(region)) == resolve_directory(path)
         and is_living(region) is not False
     )
 
 
-def remove(paths: Iterator[str] | list[str]) -> None:
+def remove_files(paths: Iterator[str] | list[str]) -> None:
     """Remove regions or parts that were saved to a trace."""
     for path in paths:
         try:

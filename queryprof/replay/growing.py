@@ -22,8 +22,8 @@ from queryprof.confined.process import confine_process, limit_files, limit_time
 from queryprof.core.recorder import muted
 from queryprof.errors import QueryprofError
 from queryprof.replay.past import Ranks, count_rows_of, keep_first, tables_with_rowid
-from queryprof.replay.player import Order, Player, executions_of, watch
-from queryprof.replay.replaying import Replay, Setting, play_order
+from queryprof.replay.player import Player, PlayOrder, executions_on_database, watch_players
+from queryprof.replay.replaying import Replay, ReplaySetting, play_order
 from queryprof.sql.clauses import READS, WRITES, verb_of
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def play_pasts(found: Replay, folder: str, step: Callable[[], None]) -> list[Pas
         trace = os.path.join(folder, f"past-{share}.qprof")
         result = play_order(
             found,
-            Setting(),
+            ReplaySetting(),
             lambda order, share=share: replace(order, share=share),
             "queryprof.replay.growing",
             trace,
@@ -99,20 +99,22 @@ def sampled(executions: Sequence[Execution]) -> list[Execution]:
     return sorted(chosen, key=lambda one: one.start_unix_ns)
 
 
-def _play(order: Order) -> dict[str, object]:
+def _play(order: PlayOrder) -> dict[str, object]:
     """Make the past, and play the executions on it. Returns the result for Past."""
     with closing(sqlite3.connect(order.database, isolation_level=None)) as con:
         if order.share > 1:
             keep_first(con, order.share)
         rows = {name.lower(): count_rows_of(con, name) for name in tables_with_rowid(con)}
     player = Player(order)
-    threading.Thread(target=watch, args=([player],), name="queryprof watches", daemon=True).start()
+    threading.Thread(
+        target=watch_players, args=([player],), name="queryprof watches", daemon=True
+    ).start()
     whole = sqlite3.connect(order.whole, uri=True)
     past = sqlite3.connect(order.database)
     with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
         ranks = Ranks(whole, past) if order.share > 1 else None
         player.begin(ONLY)
-        for one in sampled(executions_of(order)):
+        for one in sampled(executions_on_database(order)):
             player.play(_of_the_past(one, ranks), keeps_rows=False)
         player.close()
     return {"rows": rows, "left_out": player.played.left_out.total()}
@@ -132,7 +134,7 @@ def main(path: str) -> None:
     """Play an order, and write the result."""
     given = json.loads(Path(path).read_text())
     given["pragmas"] = ()
-    order = Order(**given)
+    order = PlayOrder(**given)
     confine_process()
     limit_time(order.time_s)
     limit_files(order.file_bytes)

@@ -1,6 +1,6 @@
 """The player: execute a workload on a database, in a process of its own.
 
-queryprof.replay.replaying starts it with the path of a file: an `Order` as JSON. Each statement is
+queryprof.replay.replaying starts it with the path of a `PlayOrder` in JSON. Each statement is
 executed alone, under an authorizer that confines it to the copy, because a workload may come from a
 stranger.
 
@@ -57,7 +57,7 @@ LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PlayOrder:
     """What to play.
 
     Attributes:
@@ -68,7 +68,7 @@ class Order:
         workers: threads, each with its own connections; 1 keeps the recorded order.
         seconds: play repeatedly for this time; 0: once.
         profile: where to keep a trace; "" for none.
-        result: where to write a `Played` as JSON.
+        result: where to write a `ReplayResult` as JSON.
         time_s: limit of the processor time.
         file_bytes: size limit of each file.
         share: keep the first 1/share of the rows (queryprof.replay.growing).
@@ -90,7 +90,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Played:
+class ReplayResult:
     """The result of a replay.
 
     Attributes:
@@ -114,7 +114,7 @@ class Played:
         """Time from the first start to the last end."""
         return max(self.ended_unix_s - self.began_unix_s, 1e-9)
 
-    def add(self, other: Played) -> None:
+    def add(self, other: ReplayResult) -> None:
         self.began_unix_s = min(self.began_unix_s, other.began_unix_s)
         self.ended_unix_s = max(self.ended_unix_s, other.ended_unix_s)
         self.executions += other.executions
@@ -127,7 +127,7 @@ class Played:
 class Player:
     """Plays executions in one thread. Each recorded connection gets a connection of this player."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: PlayOrder) -> None:
         self._order = order
         self._authorizer = Authorizer(SETTINGS - {name for name, _ in order.pragmas})
         self._connections: dict[object, sqlite3.Connection] = {}
@@ -135,7 +135,7 @@ class Player:
         self._library = _sqlite_library_or_none()  # before recording starts
         self._hashes: dict[str, hashlib.blake2b] = {}
         self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
-        self.played = Played()
+        self.played = ReplayResult()
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -153,7 +153,7 @@ class Player:
 
     def play(self, one: Execution, keeps_rows: bool) -> None:
         """Play one execution. Executions that cannot be played are skipped and counted."""
-        reason = self._why_not(one)
+        reason = self._reason_not_playable(one)
         if reason:
             self.played.left_out[reason] += 1
             return
@@ -182,7 +182,7 @@ class Player:
             found = self._hashes.setdefault(one.text, hashlib.blake2b(digest_size=16))
             found.update(repr(rows).encode("utf-8", "surrogatepass"))
 
-    def _why_not(self, one: Execution) -> str:
+    def _reason_not_playable(self, one: Execution) -> str:
         if one.failed:
             return "failed when it was recorded"
         if not one.is_known:
@@ -248,7 +248,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.operation == "executescript":
         if is_inside:  # like the driver
             connection.execute("COMMIT")
-        for statement in statements_of(text):
+        for statement in split_script(text):
             connection.execute(statement).fetchall()
         return []
     if one.operation == "executemany":
@@ -258,7 +258,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     return list(islice(cursor, one.rows))
 
 
-def statements_of(script: str) -> list[str]:
+def split_script(script: str) -> list[str]:
     """Return the statements of a script. SQLite decides where each is complete."""
     found: list[str] = []
     start = 0
@@ -272,7 +272,7 @@ def statements_of(script: str) -> list[str]:
     return [*found, script[start:]]
 
 
-def executions_of(order: Order) -> list[Execution]:
+def executions_on_database(order: PlayOrder) -> list[Execution]:
     """Return the executions on the database, in order."""
     operations = ("execute", "executemany", "executescript", "commit", "rollback", "close")
     return [
@@ -282,7 +282,7 @@ def executions_of(order: Order) -> list[Execution]:
     ]
 
 
-def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
+def group_by_transaction(executions: Iterable[Execution]) -> list[list[Execution]]:
     """Group executions into transactions. Each must be executed by one connection."""
     open_units: dict[object, list[Execution]] = {}
     units: list[list[Execution]] = []
@@ -296,24 +296,26 @@ def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
     return units
 
 
-def play_workload(order: Order) -> Played:
+def play_workload(order: PlayOrder) -> ReplayResult:
     """Play a workload, and add up the results of its threads."""
-    executions = executions_of(order)
+    executions = executions_on_database(order)
     players = [Player(order) for _ in range(order.workers)]
-    threading.Thread(target=watch, args=(players,), name="queryprof watches", daemon=True).start()
+    threading.Thread(
+        target=watch_players, args=(players,), name="queryprof watches", daemon=True
+    ).start()
     with queryprof.recorder.api.profile(order.profile) if order.profile else nullcontext():
         began_unix_s = time.time()
         if order.workers == 1 and not order.seconds:
             _play_in_turn(executions, players[0])
         else:
             _play_together(order, executions, players)
-        played = Played(began_unix_s=began_unix_s, ended_unix_s=time.time())
+        played = ReplayResult(began_unix_s=began_unix_s, ended_unix_s=time.time())
     for player in players:
         played.add(player.played)
     return played
 
 
-def watch(players: Sequence[Player]) -> None:
+def watch_players(players: Sequence[Player]) -> None:
     """Interrupt executions that take too long, for ever."""
     while True:
         time.sleep(LOOK_S)
@@ -331,10 +333,10 @@ def _play_in_turn(executions: Sequence[Execution], player: Player) -> None:
 
 
 def _play_together(
-    order: Order, executions: Sequence[Execution], players: Sequence[Player]
+    order: PlayOrder, executions: Sequence[Execution], players: Sequence[Player]
 ) -> None:
     """Give each thread that becomes free the next transaction."""
-    units = units_of(executions)
+    units = group_by_transaction(executions)
     turn, lock = count(), threading.Lock()
     end_s = time.perf_counter() + order.seconds
 
@@ -347,7 +349,7 @@ def _play_together(
             if not order.seconds and place >= len(units):
                 break
             for one in units[place % len(units)]:
-                player.play(_on_worker(one, number), keeps_rows=False)
+                player.play(_execution_for_worker(one, number), keeps_rows=False)
         player.close()
 
     threads = [
@@ -360,7 +362,7 @@ def _play_together(
         thread.join()
 
 
-def _on_worker(one: Execution, worker: int) -> Execution:
+def _execution_for_worker(one: Execution, worker: int) -> Execution:
     """Return an execution that uses the worker's own connection and does not close it."""
     operation = "rollback" if one.operation == "close" else one.operation
     return replace(one, process=worker, connection=0, operation=operation)
@@ -370,7 +372,7 @@ def main(path: str) -> None:
     """Play an order, and write the result."""
     given = json.loads(Path(path).read_text())
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
-    order = Order(**given)
+    order = PlayOrder(**given)
     confine_process()
     limit_time(order.time_s)
     limit_files(order.file_bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from queryprof.errors import ProofError
-from queryprof.replay.replaying import Replay, Setting, parse_pragma, play_on_copy
+from queryprof.replay.replaying import Replay, ReplaySetting, parse_pragma, play_on_copy
 from queryprof.statistics.factorial import MAX_FACTORS, Trial, analyse, design
 from queryprof.statistics.pragma_effects import (
     RISKS,
@@ -61,7 +61,7 @@ def replay_combinations(
     for number, trial in enumerate(trials, 1):
         report_progress(number, len(trials))
         taken_s[trial] = max(
-            play_on_copy(replay, Setting(pragmas_of(factors, trial))).database_s, 1e-9
+            play_on_copy(replay, ReplaySetting(pragmas_of(factors, trial))).database_s, 1e-9
         )
     combinations: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for trial, seconds in taken_s.items():

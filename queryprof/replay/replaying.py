@@ -19,7 +19,7 @@ from typing import Any
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
-from queryprof.replay.player import FAILS_HERE, Order, Played
+from queryprof.replay.player import FAILS_HERE, PlayOrder, ReplayResult
 from queryprof.replay.workload import Execution, Workload, read_workload
 
 FILE_PRAGMAS = frozenset({"page_size", "journal_mode", "auto_vacuum"})
@@ -49,7 +49,7 @@ VALUE = re.compile(r"-?\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ReplaySetting:
     """The settings of a replay.
 
     Attributes:
@@ -102,12 +102,12 @@ def load_replay(trace: str, database: str) -> Replay:
         len(of_it),
         sum(max(0, one.duration_ns) for one in of_it) / 1e9,
         workload.is_cut,
-        _sites(of_it),
+        _call_sites(of_it),
         workload.bytes,
     )
 
 
-def _sites(executions: Iterable[Execution]) -> dict[str, str]:
+def _call_sites(executions: Iterable[Execution]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in executions:
         if one.text and one.path:
@@ -139,8 +139,12 @@ def parse_pragma(text: str) -> tuple[str, str]:
 
 
 def play_on_copy(
-    replay: Replay, setting: Setting, profile: str = "", workers: int = 1, seconds: float = 0.0
-) -> Played:
+    replay: Replay,
+    setting: ReplaySetting,
+    profile: str = "",
+    workers: int = 1,
+    seconds: float = 0.0,
+) -> ReplayResult:
     """Play a workload once, on a fresh copy that is removed afterwards.
 
     Args:
@@ -153,7 +157,7 @@ def play_on_copy(
             database.
     """
 
-    def changed(order: Order) -> Order:
+    def changed(order: PlayOrder) -> PlayOrder:
         return replace(
             order,
             pragmas=tuple(one for one in setting.pragmas if one[0] not in FILE_PRAGMAS),
@@ -163,15 +167,15 @@ def play_on_copy(
         )
 
     made = play_order(replay, setting, changed, "queryprof.replay.player", profile)
-    found = Played(**{**made, "left_out": Counter(made["left_out"])})
+    found = ReplayResult(**{**made, "left_out": Counter(made["left_out"])})
     _refuse_failing_workload(replay, found)
     return found
 
 
 def play_order(
     replay: Replay,
-    setting: Setting,
-    changed: Callable[[Order], Order],
+    setting: ReplaySetting,
+    changed: Callable[[PlayOrder], PlayOrder],
     module: str,
     profile: str = "",
 ) -> dict[str, Any]:
@@ -185,11 +189,11 @@ def play_order(
     Raises:
         ProofError: the copy cannot be made, or the player fails.
     """
-    with _folder() as folder:
+    with _temporary_folder() as folder:
         copy = os.path.join(folder, "copy.db")
-        _copy(replay.database, copy, setting)
+        _copy_database(replay.database, copy, setting)
         order = changed(
-            Order(
+            PlayOrder(
                 trace=os.path.abspath(replay.trace),
                 recorded=replay.recorded,
                 database=copy,
@@ -222,7 +226,7 @@ def _most_s(recorded_s: float) -> float:
 
 
 @contextmanager
-def _folder() -> Iterator[str]:
+def _temporary_folder() -> Iterator[str]:
     """Yield a folder for a copy. It is removed when this process ends. Raises ProofError."""
     try:
         with passing_folder() as folder:
@@ -231,7 +235,7 @@ def _folder() -> Iterator[str]:
         raise ProofError(f"replay: {error}") from error
 
 
-def _refuse_failing_workload(replay: Replay, found: Played) -> None:
+def _refuse_failing_workload(replay: Replay, found: ReplayResult) -> None:
     """Raise ProofError if most of the workload fails, for example with another schema."""
     missing = [
         reason
@@ -254,7 +258,7 @@ def _refuse_failing_workload(replay: Replay, found: Played) -> None:
         )
 
 
-def _start(order: Order, setting: Setting, module: str) -> subprocess.Popen[str]:
+def _start(order: PlayOrder, setting: ReplaySetting, module: str) -> subprocess.Popen[str]:
     """Start a player. It ends by itself."""
     path = f"{order.result}-order"
     Path(path).write_text(json.dumps(asdict(order)))
@@ -271,7 +275,7 @@ def _start(order: Order, setting: Setting, module: str) -> subprocess.Popen[str]
     )
 
 
-def _copy(database: str, copy: str, setting: Setting) -> None:
+def _copy_database(database: str, copy: str, setting: ReplaySetting) -> None:
     try:
         source = sqlite3.connect(unchanged_uri(database), uri=True)
         target = sqlite3.connect(copy, isolation_level=None)
@@ -308,7 +312,7 @@ def _refuse_locked(status: int, _remaining: int, _pages: int) -> None:
         raise sqlite3.OperationalError("database is locked")
 
 
-def texts_with_different_rows(runs: Sequence[Played]) -> list[str]:
+def texts_with_different_rows(runs: Sequence[ReplayResult]) -> list[str]:
     """Return the texts whose rows differ between runs."""
     texts = {text for run in runs for text in run.digests}
     return sorted(text for text in texts if len({run.digests.get(text) for run in runs}) > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.replay.replaying import Replay, Setting, play_on_copy
+from queryprof.replay.replaying import Replay, ReplaySetting, play_on_copy
 from queryprof.statistics.throughput import WorkersResult, curve
 from queryprof.statistics.worker_search import Search
 
@@ -11,7 +11,7 @@ WARM_UP_INTERVALS = 1
 
 def search_workers(
     replay: Replay,
-    setting: Setting,
+    setting: ReplaySetting,
     search: Search,
     interval_s: float,
     most_intervals: int,

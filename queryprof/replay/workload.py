@@ -44,11 +44,11 @@ UNKNOWN, OUTSIDE, INSIDE = 0, 1, 2
 """Whether a connection is in a transaction."""
 
 
-class Unknown:
+class UnknownValue:
     """A value that was not recorded."""
 
 
-Parameters = tuple[object, ...] | dict[object, object] | list[object] | None | type[Unknown]
+Parameters = tuple[object, ...] | dict[object, object] | list[object] | None | type[UnknownValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class Execution:
         """Whether all values of the execution were recorded."""
         rows = self.parameters if isinstance(self.parameters, list) else [self.parameters]
         return all(
-            row is not Unknown
-            and Unknown not in (row.values() if isinstance(row, dict) else row or ())  # type: ignore[operator]
+            row is not UnknownValue
+            and UnknownValue not in (row.values() if isinstance(row, dict) else row or ())  # type: ignore[operator]
             for row in rows
         )
 
@@ -111,7 +111,7 @@ class Workload:
     bytes: int = 0
 
 
-def prefix_of(trace: str) -> str:
+def workload_prefix(trace: str) -> str:
     """Return the common start of the paths of a trace's workloads."""
     return f"{trace}-workload-"
 
@@ -120,7 +120,7 @@ def remove_workloads(trace: str) -> None:
     """Remove the workloads next to a trace. Raises TraceError if another kind of file has
     the name.
     """
-    paths = glob.glob(glob.escape(prefix_of(trace)) + "*")
+    paths = glob.glob(glob.escape(workload_prefix(trace)) + "*")
     for path in paths:
         if os.path.islink(path) or not _is_workload(path):
             raise TraceError(f"{path}: exists and is not a workload; choose another name with -o")
@@ -145,7 +145,7 @@ def read_workload(trace: str) -> Workload:
     Raises:
         TraceError: the workload is missing or damaged.
     """
-    paths = sorted(glob.glob(glob.escape(prefix_of(trace)) + "*"))
+    paths = sorted(glob.glob(glob.escape(workload_prefix(trace)) + "*"))
     if not paths:
         raise TraceError(
             f"{trace}: no workload next to it; record one with `queryprof run --record-workload`"
@@ -160,7 +160,7 @@ def read_workload(trace: str) -> Workload:
         size += len(content)
         if not content.startswith(MAGIC):
             raise TraceError(f"{path}: not a workload of this queryprof version")
-        reader = _Reader(content, number)
+        reader = _WorkloadReader(content, number)
         try:
             reader.read()
         except (struct.error, IndexError, ValueError, TypeError, MemoryError) as error:
@@ -172,12 +172,12 @@ def read_workload(trace: str) -> Workload:
     return Workload(tuple(found), is_cut, size)
 
 
-class _Reader:
+class _WorkloadReader:
     """Reads one file. Ignores an incomplete record at its end."""
 
     def __init__(self, content: bytes, process: int) -> None:
         self._content, self._process = content, process
-        self._operations = _core.operations()
+        self._operations = _core.operation_names()
         self._texts: list[str] = [""]
         self._databases: dict[int, str] = {}
         self._paths: dict[int, CallPath] = {}
@@ -271,7 +271,7 @@ class _Reader:
         """
         kind = self._byte()
         if kind in "0?":
-            return None if kind == "0" else Unknown
+            return None if kind == "0" else UnknownValue
         (count,) = self._take(NUMBER)
         if kind == "(":
             return tuple(self._value() for _ in range(count))
@@ -292,4 +292,4 @@ class _Reader:
         if kind not in "N?":
             self.is_damaged = True
             raise ValueError(kind)
-        return None if kind == "N" else Unknown
+        return None if kind == "N" else UnknownValue

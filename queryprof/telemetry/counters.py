@@ -35,7 +35,7 @@ class ProgramNames(NamedTuple):
     version: str
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     """The calls that a series counts: the calls of one statement, or OTHER."""
 
     program: ProgramNames
@@ -53,7 +53,7 @@ class CallSums:
 
 
 @dataclass(slots=True)
-class Lags:
+class LoopLags:
     """Delays of event loops.
 
     Attributes:
@@ -76,46 +76,46 @@ class MetricSeries:
     """
 
     def __init__(self) -> None:
-        self.sums: dict[Key, CallSums] = {}
-        self.lags: dict[ProgramNames, Lags] = {}
+        self.sums: dict[SeriesKey, CallSums] = {}
+        self.lags: dict[ProgramNames, LoopLags] = {}
         self.living: dict[ProgramNames, int] = {}
-        self._hidden_ns: dict[Key, int] = {}
+        self._hidden_ns: dict[SeriesKey, int] = {}
         self._all_ns = 0
         self._shown: set[str] = set()
 
     def add(self, processes: Iterable[ProcessActivity]) -> None:
         """Add the activity of processes since the last reading."""
-        added: dict[Key, CallSums] = {}
+        added: dict[SeriesKey, CallSums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
-            service = process.service or _name_of(process.command)
+            service = process.service or _program_name(process.command)
             program = ProgramNames(visible(service), visible(process.version))
             self.living[program] = self.living.get(program, 0) + (not process.has_ended)
             for one in process.activities:
-                sums = added.setdefault(Key(program, one.statement), CallSums())
+                sums = added.setdefault(SeriesKey(program, one.statement), CallSums())
                 sums.calls += one.calls
                 sums.ns += one.self_ns
                 sums.vm_steps += one.vm_steps
                 sums.full_scan_steps += one.full_scan_steps
             for loop in process.loops:
-                lags = self.lags.setdefault(program, Lags())
+                lags = self.lags.setdefault(program, LoopLags())
                 for bucket, count in loop.lags.items():
                     low, high = bucket_bounds(bucket)
                     middle_ns = (low + high - 1) // 2
                     at = sum(middle_ns > bound * 1e9 for bound in LAG_BOUNDS_S)
                     lags.counts[at] += count
                     lags.sum_ns += count * middle_ns
-        self._show(added)
+        self._add_series(added)
         for key, sums in added.items():
             its = self.sums.setdefault(
-                key if key.statement in self._shown else Key(key.program, OTHER), CallSums()
+                key if key.statement in self._shown else SeriesKey(key.program, OTHER), CallSums()
             )
             its.calls += max(0, sums.calls)
             its.ns += max(0, sums.ns)
             its.vm_steps += max(0, sums.vm_steps)
             its.full_scan_steps += max(0, sums.full_scan_steps)
 
-    def _show(self, added: dict[Key, CallSums]) -> None:
+    def _add_series(self, added: dict[SeriesKey, CallSums]) -> None:
         """Give a series to each statement that has become large enough."""
         for key, sums in added.items():
             self._all_ns += sums.ns
@@ -136,7 +136,7 @@ class MetricSeries:
             self._hidden_ns = {k: ns for k, ns in self._hidden_ns.items() if k.statement in kept}
 
 
-def _name_of(command: tuple[str, ...]) -> str:
+def _program_name(command: tuple[str, ...]) -> str:
     from queryprof.recorder.autoload import program_named_in
 
     return program_named_in(command)

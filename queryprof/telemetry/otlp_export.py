@@ -12,20 +12,20 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.telemetry.otlp_metrics import (
-    Durations,
-    Point,
+    DurationHistogram,
+    MetricPoint,
+    metric_points,
     metrics_request,
-    points_of,
-    resources_of,
+    resources_by_process,
 )
 from queryprof.telemetry.otlp_sending import (
     MAX_ITEMS,
     NOTHING,
-    Delivered,
+    DeliveredMessages,
+    OtlpSender,
     RejectedError,
-    Sender,
 )
-from queryprof.telemetry.otlp_traces import ProcessSpan, spans_of, traces_request
+from queryprof.telemetry.otlp_traces import ProcessSpan, slow_process_spans, traces_request
 
 
 class SentCounts(NamedTuple):
@@ -45,13 +45,13 @@ class OtlpExport:
             current profile.
     """
 
-    def __init__(self, sender: Sender, has_text: bool, is_cumulative: bool) -> None:
+    def __init__(self, sender: OtlpSender, has_text: bool, is_cumulative: bool) -> None:
         self._sender = sender
         self._has_text = has_text
         self._is_cumulative = is_cumulative
-        self._sums: dict[bytes, Point] = {}
+        self._sums: dict[bytes, MetricPoint] = {}
 
-    def send(self, profile: Profile, delivered: Delivered = NOTHING) -> SentCounts:
+    def send(self, profile: Profile, delivered: DeliveredMessages = NOTHING) -> SentCounts:
         """Send a profile.
 
         Args:
@@ -67,9 +67,12 @@ class OtlpExport:
         except (ValueError, OverflowError) as error:
             raise TraceError(f"its figures cannot be sent: {error}") from error
 
-    def _send(self, profile: Profile, delivered: Delivered) -> SentCounts:
-        resources = resources_of(profile)
-        points, spans = points_of(profile, self._has_text), spans_of(profile, self._has_text)
+    def _send(self, profile: Profile, delivered: DeliveredMessages) -> SentCounts:
+        resources = resources_by_process(profile)
+        points, spans = (
+            metric_points(profile, self._has_text),
+            slow_process_spans(profile, self._has_text),
+        )
         sent_bytes, rejection = 0, None
         try:
             sent_bytes = self._send_points(points, resources, delivered)
@@ -81,9 +84,12 @@ class OtlpExport:
         return SentCounts(len(points), len(spans), sent_bytes)
 
     def _send_points(
-        self, points: Sequence[Point], resources: Mapping[int, Resource], delivered: Delivered
+        self,
+        points: Sequence[MetricPoint],
+        resources: Mapping[int, Resource],
+        delivered: DeliveredMessages,
     ) -> int:
-        def request(some: Sequence[Point]) -> Message:
+        def request(some: Sequence[MetricPoint]) -> Message:
             return metrics_request(some, resources, self._is_cumulative)
 
         sent_bytes = 0
@@ -100,7 +106,10 @@ class OtlpExport:
         return sent_bytes
 
     def _send_spans(
-        self, spans: Sequence[ProcessSpan], resources: Mapping[int, Resource], delivered: Delivered
+        self,
+        spans: Sequence[ProcessSpan],
+        resources: Mapping[int, Resource],
+        delivered: DeliveredMessages,
     ) -> int:
         def request(some: Sequence[ProcessSpan]) -> Message:
             return traces_request(some, resources)
@@ -116,34 +125,34 @@ class OtlpExport:
         return sent_bytes
 
     def _add_earlier(
-        self, points: Sequence[Point], resources: Mapping[int, Resource]
-    ) -> dict[bytes, Point]:
+        self, points: Sequence[MetricPoint], resources: Mapping[int, Resource]
+    ) -> dict[bytes, MetricPoint]:
         """Return the sums of these values and the earlier values, by metric, process and
         attributes.
         """
-        found: dict[bytes, Point] = {}
+        found: dict[bytes, MetricPoint] = {}
         for point in points:
-            key = _key(resources[point.process], point)
+            key = _point_key(resources[point.process], point)
             found[key] = _add_point(found.get(key) or self._sums.get(key), point)
         return found
 
 
-def _key(resource: Resource, point: Point) -> bytes:
+def _point_key(resource: Resource, point: MetricPoint) -> bytes:
     parts = [resource, *point.attributes]
     found = b"\0".join(one.SerializeToString(deterministic=True) for one in parts)
     return point.metric.encode() + b"\0" + found
 
 
-def _add_point(before: Point | None, point: Point) -> Point:
+def _add_point(before: MetricPoint | None, point: MetricPoint) -> MetricPoint:
     """Return a value added to the earlier value."""
     if before is None:
         return point
     start = min(before.start_unix_ns, point.start_unix_ns)
     end = max(before.end_unix_ns, point.end_unix_ns)
-    if isinstance(point.value, Durations) and isinstance(before.value, Durations):
-        value = Durations()
-        value.join(before.value)
-        value.join(point.value)
+    if isinstance(point.value, DurationHistogram) and isinstance(before.value, DurationHistogram):
+        value = DurationHistogram()
+        value.merge(before.value)
+        value.merge(point.value)
         return replace(point, start_unix_ns=start, end_unix_ns=end, value=value)
     if isinstance(point.value, int) and isinstance(before.value, int):
         total = before.value + point.value

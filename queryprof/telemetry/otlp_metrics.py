@@ -28,10 +28,10 @@ from queryprof.model import Aggregate, ErrorCount, Profile
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.telemetry.otlp_names import (
     AttributeNames,
-    attributes,
-    process_in,
-    processes_in,
-    resource_of,
+    common_resource,
+    known_attributes,
+    process_numbered,
+    processes_numbered,
 )
 from queryprof.trace.collapsed import ALL_PROCESSES
 
@@ -52,7 +52,7 @@ UNITS = {
 
 
 @dataclass(slots=True)
-class Durations:
+class DurationHistogram:
     """A histogram: numbers by index of the exponential bucket, and the number of zeros."""
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Durations:
     def add(self, histogram: Mapping[int, int], sum_ns: int, max_ns: int) -> None:
         """Add one of our histograms."""
         for bucket, count in histogram.items():
-            index = index_of(bucket)
+            index = exponential_bucket(bucket)
             if index is None:
                 self.zeros += count
             else:
@@ -71,7 +71,7 @@ class Durations:
         self.sum_ns += sum_ns
         self.max_ns = max(self.max_ns, max_ns)
 
-    def join(self, other: Durations) -> None:
+    def merge(self, other: DurationHistogram) -> None:
         """Add another histogram."""
         for index, count in other.counts.items():
             self.counts[index] = self.counts.get(index, 0) + count
@@ -81,7 +81,7 @@ class Durations:
 
 
 @dataclass(slots=True)
-class Point:
+class MetricPoint:
     """A value of a metric.
 
     Attributes:
@@ -95,53 +95,66 @@ class Point:
     attributes: tuple[KeyValue, ...]
     start_unix_ns: int
     end_unix_ns: int
-    value: Durations | int
+    value: DurationHistogram | int
 
 
-def index_of(bucket: int) -> int | None:
+def exponential_bucket(bucket: int) -> int | None:
     """Return the exponential bucket for one of our buckets; None for 0 ns."""
     low, high = bucket_bounds(bucket)
     middle_ns = (low + high) / 2 if low else 0.0
     return ceil(log2(middle_ns / 1e9) * BUCKETS) - 1 if middle_ns else None
 
 
-def points_of(profile: Profile, has_text: bool) -> list[Point]:
+def metric_points(profile: Profile, has_text: bool) -> list[MetricPoint]:
     """Return the values in a profile."""
     names = AttributeNames(profile, has_text)
     of_processes: dict[int, list[Aggregate]] = {}
     for one in profile.aggregates:
         of_processes.setdefault(one.thread.process_id, []).append(one)
-    found: list[Point] = []
+    found: list[MetricPoint] = []
     for number, aggregates in sorted(of_processes.items()):
-        times = _times(profile, number)
+        times = _start_and_end_ns(profile, number)
         for statement, some in _group_by_statement(aggregates):
             path = max(some, key=lambda one: one.self_ns).path
-            tags = tuple(attributes(names.of_statement(statement, path)))
-            found += [Point(metric, number, tags, *times, value) for metric, value in _values(some)]
+            tags = tuple(known_attributes(names.statement_attributes(statement, path)))
+            found += [
+                MetricPoint(metric, number, tags, *times, value)
+                for metric, value in _metric_values(some)
+            ]
     errors: dict[tuple[str, str], list[ErrorCount]] = {}
     for error in profile.errors:
         errors.setdefault((error.statement, error.exception), []).append(error)
     for (statement, exception), several in errors.items():
         path = max(several, key=lambda one: one.count).path
-        of_statement = names.of_statement(statement, path)
-        tags = tuple(attributes({**of_statement, "error.type": exception}))
+        of_statement = names.statement_attributes(statement, path)
+        tags = tuple(known_attributes({**of_statement, "error.type": exception}))
         count = sum(one.count for one in several)
         found.append(
-            Point("queryprof.errors", ALL_PROCESSES, tags, *_times(profile, ALL_PROCESSES), count)
+            MetricPoint(
+                "queryprof.errors",
+                ALL_PROCESSES,
+                tags,
+                *_start_and_end_ns(profile, ALL_PROCESSES),
+                count,
+            )
         )
     for loop in profile.loops:
-        durations = Durations()
+        durations = DurationHistogram()
         for lag in (loop.timer_lag, loop.beat_lag):
             durations.add(lag.histogram, lag.total_ns, lag.max_ns)
         if durations.counts or durations.zeros:
             number = loop.thread.process_id
-            tags = tuple(attributes({"queryprof.loop": loop.kind, "thread.name": loop.thread.name}))
-            found.append(Point(LAG, number, tags, *_times(profile, number), durations))
+            tags = tuple(
+                known_attributes({"queryprof.loop": loop.kind, "thread.name": loop.thread.name})
+            )
+            found.append(
+                MetricPoint(LAG, number, tags, *_start_and_end_ns(profile, number), durations)
+            )
     return found
 
 
-def _times(profile: Profile, number: int) -> tuple[int, int]:
-    process = process_in(profile, number)
+def _start_and_end_ns(profile: Profile, number: int) -> tuple[int, int]:
+    process = process_numbered(profile, number)
     start, end = (
         (process.recorded_unix_ns, process.end_unix_ns) if process else profile.span_unix_ns
     )
@@ -158,8 +171,10 @@ def _group_by_statement(aggregates: Sequence[Aggregate]) -> list[tuple[str, list
     return [*ranked[:MAX_STATEMENTS], *([(OTHER, rest)] if rest else [])]
 
 
-def _values(aggregates: Sequence[Aggregate]) -> Iterable[tuple[str, Durations | int]]:
-    durations = Durations()
+def _metric_values(
+    aggregates: Sequence[Aggregate],
+) -> Iterable[tuple[str, DurationHistogram | int]]:
+    durations = DurationHistogram()
     for one in aggregates:
         durations.add(one.histogram, one.total_ns, one.execution_max_ns)
     if durations.counts or durations.zeros:
@@ -171,7 +186,7 @@ def _values(aggregates: Sequence[Aggregate]) -> Iterable[tuple[str, Durations | 
 
 
 def metrics_request(
-    points: Sequence[Point], resources: Mapping[int, Resource], is_cumulative: bool
+    points: Sequence[MetricPoint], resources: Mapping[int, Resource], is_cumulative: bool
 ) -> ExportMetricsServiceRequest:
     """Return values as a message of the protocol."""
     request = ExportMetricsServiceRequest()
@@ -191,20 +206,22 @@ def metrics_request(
         if metric is None:
             metric = metrics[key] = scopes[point.process].metrics.add()
             metric.name, metric.unit = point.metric, UNITS[point.metric]
-        if isinstance(point.value, Durations):
+        if isinstance(point.value, DurationHistogram):
             metric.exponential_histogram.aggregation_temporality = temporality
-            _fill(metric.exponential_histogram.data_points.add(), point, point.value)
+            _fill_histogram(metric.exponential_histogram.data_points.add(), point, point.value)
         else:
             metric.sum.aggregation_temporality = temporality
             metric.sum.is_monotonic = True
             number = metric.sum.data_points.add()
-            _describe(number, point)
+            _set_attributes(number, point)
             number.as_int = point.value
     return request
 
 
-def _fill(to: ExponentialHistogramDataPoint, point: Point, durations: Durations) -> None:
-    _describe(to, point)
+def _fill_histogram(
+    to: ExponentialHistogramDataPoint, point: MetricPoint, durations: DurationHistogram
+) -> None:
+    _set_attributes(to, point)
     to.scale = SCALE
     to.zero_count = durations.zeros
     to.count = sum(durations.counts.values()) + durations.zeros
@@ -217,16 +234,18 @@ def _fill(to: ExponentialHistogramDataPoint, point: Point, durations: Durations)
         to.positive.bucket_counts.extend(counts)
 
 
-def _describe(to: ExponentialHistogramDataPoint | NumberDataPoint, point: Point) -> None:
+def _set_attributes(
+    to: ExponentialHistogramDataPoint | NumberDataPoint, point: MetricPoint
+) -> None:
     to.attributes.extend(point.attributes)
     to.start_time_unix_nano = point.start_unix_ns
     to.time_unix_nano = point.end_unix_ns
 
 
-def resources_of(profile: Profile) -> dict[int, Resource]:
+def resources_by_process(profile: Profile) -> dict[int, Resource]:
     """Return the resource of each process by number, and the resource of all processes together."""
     numbers = {ALL_PROCESSES, *(one.thread.process_id for one in profile.aggregates)}
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}
     numbers |= {span.thread.process_id for span in profile.slow_spans}
-    return {number: resource_of(processes_in(profile, number)) for number in numbers}
+    return {number: common_resource(processes_numbered(profile, number)) for number in numbers}

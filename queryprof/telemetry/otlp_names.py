@@ -27,7 +27,7 @@ BEFORE_TARGETS = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 Value = str | int | None
 
 
-def attributes(values: Mapping[str, Value]) -> list[KeyValue]:
+def known_attributes(values: Mapping[str, Value]) -> list[KeyValue]:
     """Return attributes, without unknown values."""
     found = []
     for key, value in values.items():
@@ -56,13 +56,13 @@ class AttributeNames:
         for plan in profile.plans:
             self._databases.setdefault(plan.statement, set()).add(os.path.basename(plan.database))
 
-    def of_statement(self, statement: str, path: CallPath) -> dict[str, Value]:
+    def statement_attributes(self, statement: str, path: CallPath) -> dict[str, Value]:
         """Return the attributes of a statement that was executed from a call path."""
         databases = self._databases.get(statement, set())
         frame = path[0] if path else None
         return {
             "db.system.name": self._systems.get(statement),
-            "db.query.summary": summary(statement),
+            "db.query.summary": statement_summary(statement),
             "db.namespace": next(iter(databases)) if len(databases) == 1 else None,
             "db.query.text": statement if self._has_text else None,
             "queryprof.statement.id": identifier(statement),
@@ -72,7 +72,7 @@ class AttributeNames:
         }
 
 
-def summary(statement: str) -> str:
+def statement_summary(statement: str) -> str:
     """Return the operation and its targets, like "SELECT purchase customer"."""
     if statement.startswith("(") and statement[1:-1].isalpha() and statement.endswith(")"):
         return statement[1:-1]  # (connect), (commit): not SQL
@@ -85,7 +85,7 @@ def summary(statement: str) -> str:
     return " ".join(found)[:MAX_SUMMARY_CHARACTERS]
 
 
-def resource_of(processes: Sequence[Process]) -> Resource:
+def common_resource(processes: Sequence[Process]) -> Resource:
     """Return the resource of a process, or the common part of several processes' resources."""
     names = [
         {
@@ -104,7 +104,7 @@ def resource_of(processes: Sequence[Process]) -> Resource:
     ]
     first: dict[str, Value] = dict(names[0]) if names else {}
     common = {key: v for key, v in first.items() if all(one[key] == v for one in names)}
-    return Resource(attributes=attributes({"service.name": "(several)", **common, **_SDK}))
+    return Resource(attributes=known_attributes({"service.name": "(several)", **common, **_SDK}))
 
 
 _SDK: dict[str, Value] = {
@@ -114,12 +114,12 @@ _SDK: dict[str, Value] = {
 }
 
 
-def processes_in(profile: Profile, number: int) -> list[Process]:
+def processes_numbered(profile: Profile, number: int) -> list[Process]:
     """Return the process with a number; all processes for data that combines several."""
     return [one for one in profile.processes if number in (ALL_PROCESSES, one.id)]
 
 
-def process_in(profile: Profile, number: int) -> Process | None:
+def process_numbered(profile: Profile, number: int) -> Process | None:
     """Return the process with a number; None for data that combines several."""
-    found = processes_in(profile, number)
+    found = processes_numbered(profile, number)
     return found[0] if len(found) == 1 else None

@@ -66,7 +66,9 @@ class EndpointSettings:
     is_cumulative: bool = False
 
 
-def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> EndpointSettings:
+def read_endpoint_settings(
+    environ: Mapping[str, str], endpoint: str | None = None
+) -> EndpointSettings:
     """Return the settings in an environment; `endpoint` takes precedence.
 
     Raises:
@@ -155,7 +157,7 @@ class _Https(urllib.request.HTTPSHandler):
         return found
 
 
-def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
+def _close_sockets(sockets: list[socket.socket], is_over: threading.Event) -> None:
     """Close connections, so that reading from them ends."""
     is_over.set()
     for one in sockets:
@@ -163,7 +165,7 @@ def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
-class Delivered(Protocol):
+class DeliveredMessages(Protocol):
     """Records which messages of a profile the endpoint has accepted."""
 
     def has(self, message: str) -> bool:
@@ -173,7 +175,7 @@ class Delivered(Protocol):
         """Record that a message was accepted."""
 
 
-class _Nothing:
+class _NoDeliveredMessages:
     """Records nothing."""
 
     def has(self, message: str) -> bool:  # noqa: ARG002
@@ -184,10 +186,10 @@ class _Nothing:
         """Do nothing."""
 
 
-NOTHING = _Nothing()
+NOTHING = _NoDeliveredMessages()
 
 
-class Sender:
+class OtlpSender:
     """Sends to one endpoint.
 
     Args:
@@ -218,7 +220,7 @@ class Sender:
         path: str,
         items: Sequence[Item],
         request: Callable[[Sequence[Item]], Message],
-        delivered: Delivered = NOTHING,
+        delivered: DeliveredMessages = NOTHING,
         name: str = "",
     ) -> int:
         """Send up to MAX_ITEMS items in one message, or in halves if the message is too large.
@@ -279,7 +281,7 @@ class Sender:
                     failure = RejectedError if error.code in PERMANENT_STATUSES else OtlpError
                     phrase = str(error.reason)[:MAX_REASON_CHARACTERS]
                     raise failure(f"{url}: answers {error.code} {phrase}") from error
-                self._wait(_wait_s(error.headers.get("Retry-After"), number))
+                self._wait(_retry_wait_s(error.headers.get("Retry-After"), number))
             except (OSError, HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
                 text = (str(reason) or type(error).__name__)[:MAX_REASON_CHARACTERS]
@@ -291,7 +293,7 @@ class Sender:
         """Yield an opener whose connections end after the timeout, even with a slow server."""
         sockets: list[socket.socket] = []
         is_over = threading.Event()
-        timer = threading.Timer(self._settings.timeout_s, _end, (sockets, is_over))
+        timer = threading.Timer(self._settings.timeout_s, _close_sockets, (sockets, is_over))
         timer.daemon = True
         timer.start()
         try:
@@ -328,7 +330,7 @@ class Sender:
             self._note(f"{url}: has rejected {rejected:,}: {why}")
 
 
-def _wait_s(retry_after: str | None, number: int) -> float:
+def _retry_wait_s(retry_after: str | None, number: int) -> float:
     """Return how long to wait before the next try: as long as the endpoint requests, or else twice
     as long as before.
     """

@@ -15,7 +15,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from queryprof.model import Profile, SlowSpan, SpanRun
-from queryprof.telemetry.otlp_names import AttributeNames, attributes, process_in
+from queryprof.telemetry.otlp_names import AttributeNames, known_attributes, process_numbered
 
 FIRST_ERROR = 500
 """HTTP status codes from here on are server errors."""
@@ -29,29 +29,31 @@ class ProcessSpan:
     span: trace_pb2.Span
 
 
-def spans_of(profile: Profile, has_text: bool) -> list[ProcessSpan]:
+def slow_process_spans(profile: Profile, has_text: bool) -> list[ProcessSpan]:
     """Return the slowest spans and their runs."""
     names = AttributeNames(profile, has_text)
     return [
         ProcessSpan(slow.thread.process_id, one)
         for slow in profile.slow_spans
-        for one in _spans_of_slow(profile, slow, names)
+        for one in _slow_span_and_runs(profile, slow, names)
     ]
 
 
-def _spans_of_slow(profile: Profile, slow: SlowSpan, names: AttributeNames) -> list[trace_pb2.Span]:
-    process = process_in(profile, slow.thread.process_id)
+def _slow_span_and_runs(
+    profile: Profile, slow: SlowSpan, names: AttributeNames
+) -> list[trace_pb2.Span]:
+    process = process_numbered(profile, slow.thread.process_id)
     whose = (process.host, process.pid, process.start_unix_ns) if process else ("", 0, 0)
     text = f"{whose} {slow.started_unix_ns} {slow.thread.name} {slow.name}"
     seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     root = trace_pb2.Span(
         trace_id=seed[:16],
         span_id=seed[16:24],
-        name=_text(slow.name),
+        name=_escaped_text(slow.name),
         kind=trace_pb2.Span.SPAN_KIND_SERVER,
         start_time_unix_nano=slow.started_unix_ns,
         end_time_unix_nano=slow.started_unix_ns + slow.duration_ns,
-        attributes=attributes(
+        attributes=known_attributes(
             {
                 "http.response.status_code": slow.status,
                 "thread.name": slow.thread.name,
@@ -63,27 +65,27 @@ def _spans_of_slow(profile: Profile, slow: SlowSpan, names: AttributeNames) -> l
     if slow.failed or (slow.status or 0) >= FIRST_ERROR:
         root.status.code = trace_pb2.Status.STATUS_CODE_ERROR
     runs = [
-        _run(root, slow, run, hashlib.sha256(seed + number.to_bytes(4)).digest()[:8], names)
+        _run_span(root, slow, run, hashlib.sha256(seed + number.to_bytes(4)).digest()[:8], names)
         for number, run in enumerate(slow.runs)
     ]
     return [root, *runs]
 
 
-def _run(
+def _run_span(
     root: trace_pb2.Span, slow: SlowSpan, run: SpanRun, span_id: bytes, names: AttributeNames
 ) -> trace_pb2.Span:
-    of_statement = names.of_statement(run.statement, run.path)
+    of_statement = names.statement_attributes(run.statement, run.path)
     start = slow.started_unix_ns + run.start_ns
     many = run.executions if run.executions > 1 else None
     return trace_pb2.Span(
         trace_id=root.trace_id,
         span_id=span_id,
         parent_span_id=root.span_id,
-        name=_text(str(of_statement["db.query.summary"] or run.operation)),
+        name=_escaped_text(str(of_statement["db.query.summary"] or run.operation)),
         kind=trace_pb2.Span.SPAN_KIND_CLIENT,
         start_time_unix_nano=start,
         end_time_unix_nano=max(start, slow.started_unix_ns + run.end_ns),
-        attributes=attributes(
+        attributes=known_attributes(
             {
                 **of_statement,
                 "db.operation.name": run.operation,
@@ -96,7 +98,7 @@ def _run(
     )
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -45,7 +45,7 @@ COUNTERS: tuple[tuple[str, str, Callable[[CallSums], float]], ...] = (
 """Name, description and value of each counter."""
 
 
-def exposed(counters: MetricSeries, accept: str) -> tuple[str, bytes]:
+def exposition(counters: MetricSeries, accept: str) -> tuple[str, bytes]:
     """Return the content type and the content.
 
     Args:
@@ -71,11 +71,13 @@ class _Collector:
         """Yield all metric families."""
         rows = sorted(self._counters.sums.items())
         for name, text, value in COUNTERS:
-            yield self._counter(name, text, [(_labels(*key), value(sums)) for key, sums in rows])
+            yield self._counter(
+                name, text, [(_label_values(*key), value(sums)) for key, sums in rows]
+            )
         info = InfoMetricFamily("queryprof_statement", "Texts.", labels=("statement_id",))
         for statement in sorted({key.statement for key, _ in rows}):
             text = visible(statement)[:MAX_STATEMENT_CHARACTERS]
-            info.add_metric([_id(statement)], {"statement": text})
+            info.add_metric([_statement_id(statement)], {"statement": text})
         yield info
         lag = HistogramMetricFamily(
             "queryprof_loop_lag_seconds",
@@ -105,9 +107,9 @@ class _Collector:
         return family
 
 
-def _id(statement: str) -> str:
+def _statement_id(statement: str) -> str:
     return "other" if statement == OTHER else identifier(statement)
 
 
-def _labels(program: ProgramNames, statement: str) -> list[str]:
-    return [_id(statement), *program]
+def _label_values(program: ProgramNames, statement: str) -> list[str]:
+    return [_statement_id(statement), *program]

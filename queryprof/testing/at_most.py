@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.core.absence import is_absent
+from queryprof.core.absence import is_core_absent
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import Limits, excess_of_limits, limits_of
 from queryprof.testing.meter import ENDED, Block, meter
@@ -81,7 +81,7 @@ class at_most:
         self._blocks: list[Block] = []
 
     def __enter__(self) -> Self:
-        if is_absent():
+        if is_core_absent():
             return self
         self._blocks.append(meter.open(with_plans=self._limits.is_of_plans))
         return self

@@ -10,7 +10,7 @@ from threading import current_thread
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.comparing.baseline_figures import Figures, TestFigures, figures_of
 from queryprof.model import Aggregate, LockTime, Plan, Step
-from queryprof.region.changes import Part
+from queryprof.region.changes import ChangeSet
 from queryprof.region.descriptions import Descriptions
 
 
@@ -25,7 +25,7 @@ class Calls:
             a framework ran them to prepare or clean up; "" to ignore none.
     """
 
-    parts: list[Part]
+    parts: list[ChangeSet]
     descriptions: Descriptions
     rules: Rules
     script: str = ""
@@ -46,7 +46,7 @@ class Calls:
         """Return the plans of all parts."""
         return [plan for part in self.parts for plan in self.descriptions.plans(part)]
 
-    def _figures_of(self, parts: list[Part], with_sites: bool) -> dict[str, Figures]:
+    def _figures_of(self, parts: list[ChangeSet], with_sites: bool) -> dict[str, Figures]:
         some = replace(self, parts=parts)
         found = some.aggregates(), self.rules, some.plans()
         return figures_of(*found, with_sites, self.test_thread, self.script)

@@ -8,7 +8,7 @@ import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from queryprof.core.absence import absence
+from queryprof.core.absence import absence_reason
 from queryprof.testing.at_most import at_most
 from queryprof.testing.growth import SIZES, check_growth
 from queryprof.testing.meter import meter
@@ -27,7 +27,7 @@ class TestCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        if not absence():
+        if not absence_reason():
             block = meter.open(with_plans=False, keeps_parts=False)
             cls.addClassCleanup(meter.close, block)
         super().setUpClass()

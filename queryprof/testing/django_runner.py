@@ -26,7 +26,7 @@ from django.test.runner import (
 
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.comparing.baseline_figures import Figures
-from queryprof.core.absence import is_absent
+from queryprof.core.absence import is_core_absent
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
@@ -290,7 +290,7 @@ class QueryprofRunner(DiscoverRunner):
                 returncode=2,
             )
         self._suite: _Suite | None = None
-        if (queryprof or queryprof_save or queryprof_check) and not is_absent():
+        if (queryprof or queryprof_save or queryprof_check) and not is_core_absent():
             try:
                 self._suite = _Suite(
                     os.path.abspath(queryprof_baseline or BASELINE),

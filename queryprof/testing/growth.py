@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import shortened
 from queryprof.comparing.baseline_figures import TestFigures
-from queryprof.core.absence import is_absent
+from queryprof.core.absence import is_core_absent
 from queryprof.core.recorder import muted
 from queryprof.growth.growths import Growth, Run, excessive, growths, names_in
 from queryprof.growth.law import MIN_POINTS
@@ -56,7 +56,7 @@ def check_growth(
     __tracebackhide__ = True
     _refuse_invalid(max_growth, sizes)
     names = _parameters(populate)
-    if is_absent():
+    if is_core_absent():
         return
     found = measured_growths(populate, names, run, sizes)
     over = {name: excessive(its, max_growth) for name, its in found.items()}

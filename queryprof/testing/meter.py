@@ -15,7 +15,7 @@ from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
 from queryprof.recorder.session import session
-from queryprof.region.changes import Changes, Part
+from queryprof.region.changes import ChangeReader, ChangeSet
 from queryprof.region.descriptions import Descriptions
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Block:
     """
 
     def __init__(self, with_plans: bool, keeps_parts: bool) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[ChangeSet] = []
         self.with_plans = with_plans
         self.keeps_parts = keeps_parts
         self.is_whole = True
@@ -64,7 +64,7 @@ class Meter:
     def __init__(self) -> None:
         self._lock = RLock()
         self._blocks: list[Block] = []
-        self._changes: Changes | None = None
+        self._changes: ChangeReader | None = None
         self._descriptions: Descriptions | None = None
         self._has_started = False
         self._identity: object = None  # the recording whose changes are read
@@ -99,7 +99,7 @@ class Meter:
         """Set whether plans are read for the calls of a block from now on."""
         with self._lock:
             if with_plans and not any(one.with_plans for one in self._blocks):
-                _core.plans_met()  # discards the plans of earlier calls
+                _core.take_used_plans()  # discards the plans of earlier calls
             block.with_plans = with_plans
 
     def border(self) -> None:
@@ -154,8 +154,8 @@ class Meter:
         self._descriptions = None
         with muted():
             self._has_started = session.start(settings or read_settings(), owner=self)
-            self._plans_before = _core.plans_allow(ALL_PLANS)
-            self._changes = Changes()
+            self._plans_before = _core.set_plan_time_share(ALL_PLANS)
+            self._changes = ChangeReader()
             self._identity = session.parts.identity
             self._statements = 0
 
@@ -174,7 +174,7 @@ class Meter:
         self._changes.close()
         self._changes = None
         if session.is_on and self._identity == session.parts.identity:
-            _core.plans_allow(self._plans_before)
+            _core.set_plan_time_share(self._plans_before)
         session.release(self)
         self._descriptions = None
 

@@ -13,12 +13,12 @@ ATTACHED = "(attached "
 GOLDEN_RATIO, BITS = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
-def identity_of(status: os.stat_result) -> int:
+def file_identity(status: os.stat_result) -> int:
     """Return an identity of a file that is the same in every process."""
     return (status.st_dev * GOLDEN_RATIO & BITS) ^ status.st_ino
 
 
-def names_of(databases: Iterable[str]) -> Mapping[str, str]:
+def attached_names(databases: Iterable[str]) -> Mapping[str, str]:
     """Map the name of each attached database to another recorded name of the same file."""
     names = set(databases)
     attached = {name for name in names if name.startswith(ATTACHED)}
@@ -28,7 +28,7 @@ def names_of(databases: Iterable[str]) -> Mapping[str, str]:
             status = os.stat(path)
         except (OSError, ValueError):
             continue
-        name = f"{ATTACHED}{identity_of(status):016x})"
+        name = f"{ATTACHED}{file_identity(status):016x})"
         if name in attached:
             found[name] = path
     return found

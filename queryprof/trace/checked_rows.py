@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from queryprof.errors import TraceError
-from queryprof.trace.ranges import MAX_SUM, checks
+from queryprof.trace.ranges import MAX_SUM, checks_by_column
 from queryprof.trace.tables import TABLE
 
 Key = TypeVar("Key")
@@ -60,17 +60,17 @@ class CheckedTrace:
         self._connection = connection
         self.path = path
         self.largest_sum = 0
-        with reading(path, "schema"):
+        with raising_trace_errors(path, "schema"):
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             stored = set(connection.execute(_STORED_COLUMNS))
         self._bytes = pages * page_bytes
         longest = max(MIN_LENGTH_LIMIT, min(self._bytes, MAX_LENGTH_LIMIT))
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
-        for table, columns in checks().items():
+        for table, columns in checks_by_column().items():
             for column in columns:
                 if (table, column) not in stored:
-                    raise self.damaged(f"{table}.{column} is missing")
+                    raise self.damage_error(f"{table}.{column} is missing")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a table in stored order, which is the order of the primary key.
@@ -82,7 +82,7 @@ class CheckedTrace:
             yield from chunk
 
     def _check_columns(self, table: str, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-        all_checks = checks()[table]
+        all_checks = checks_by_column()[table]
         column_checks = [(name, all_checks[name]) for name in columns]
         totals = dict.fromkeys(columns, 0)
         left = self._bytes // MIN_ROW_BYTES
@@ -91,18 +91,18 @@ class CheckedTrace:
         ):
             left -= len(chunk)
             if left < 0:
-                raise self.damaged(f"{table} has more rows than a file of this size can hold")
+                raise self.damage_error(f"{table} has more rows than a file of this size can hold")
             for (name, check), values in zip(column_checks, zip(*chunk, strict=True), strict=True):
                 try:
                     totals[name] += check(values)
                 except TypeError:
-                    raise self.damaged(f"{table}.{name} has a value of another type") from None
+                    raise self.damage_error(f"{table}.{name} has a value of another type") from None
                 except ValueError as error:
-                    raise self.damaged(f"{table}.{name} {error}") from None
+                    raise self.damage_error(f"{table}.{name} {error}") from None
             self._check_sums(table, totals)
             yield chunk
 
-    def resolved(
+    def resolved_rows(
         self, table: str, known: Mapping[str, Mapping[Any, Any]]
     ) -> Iterator[tuple[Any, ...]]:
         """Yield complete rows of a table, with the id first if there is one.
@@ -118,7 +118,7 @@ class CheckedTrace:
     ) -> Iterator[list[Iterable[Any]]]:
         """Yield the columns of several rows at once; otherwise like `resolved`."""
         facts = TABLE[table]
-        columns = facts.in_order
+        columns = facts.ordered_names
         references = [
             (facts.has_id + at, known[column.reference], column.sql_type == "TEXT")
             for at, column in enumerate(facts.columns)
@@ -140,25 +140,25 @@ class CheckedTrace:
 
     def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
         """Map the ids of a table's rows to values. An unknown id raises TraceError."""
-        return Ids(self, table, rows)
+        return ValuesById(self, table, rows)
 
     def interval_ns(self, table: str) -> int:
         """Return the width of a table's intervals in ns; 0 if the table has no intervals."""
         width = TABLE[table].width
         width_ns: int = dict(self.rows("setting", ("name", "value"))).get(width, 0)
         if not width_ns and next(iter(self.rows(table, TABLE[table].names)), None):
-            raise self.damaged(f"setting.name has no {width}, which {table} needs")
+            raise self.damage_error(f"setting.name has no {width}, which {table} needs")
         return width_ns
 
-    def damaged(self, what: str) -> TraceError:
+    def damage_error(self, what: str) -> TraceError:
         """Return the error for a damaged trace."""
         return TraceError(f"{self.path}: damaged: {what}")
 
     def _read_chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
-        with reading(self.path, table):
+        with raising_trace_errors(self.path, table):
             cursor = self._connection.execute(sql)
         while True:
-            with reading(self.path, table):
+            with raising_trace_errors(self.path, table):
                 chunk = cursor.fetchmany(ROWS_AT_ONCE)
             if not chunk:
                 return
@@ -169,11 +169,11 @@ class CheckedTrace:
         largest = max(totals.values())
         if largest > MAX_SUM:
             column = max(totals, key=totals.__getitem__)
-            raise self.damaged(f"{table}.{column} adds up to too much")
+            raise self.damage_error(f"{table}.{column} adds up to too much")
         self.largest_sum = max(self.largest_sum, largest)
 
 
-class Ids(dict[Key, Value]):
+class ValuesById(dict[Key, Value]):
     """Values of a table's rows by id. An unknown id raises TraceError."""
 
     def __init__(self, trace: CheckedTrace, table: str, rows: Iterable[tuple[Key, Value]]) -> None:
@@ -182,13 +182,13 @@ class Ids(dict[Key, Value]):
         self._table = table
 
     def __missing__(self, number: Key) -> Value:
-        raise self._trace.damaged(
+        raise self._trace.damage_error(
             f"{self._table}.id has no {number}, which another table refers to"
         )
 
 
 @contextmanager
-def reading(path: str, what: str) -> Iterator[None]:
+def raising_trace_errors(path: str, what: str) -> Iterator[None]:
     """Turn SQLite's errors in the block into TraceErrors.
 
     Args:
@@ -206,7 +206,7 @@ def reading(path: str, what: str) -> Iterator[None]:
 
 def refuse_other_objects(connection: sqlite3.Connection, path: str) -> None:
     """Raise TraceError if a file has objects other than tables and indexes."""
-    with reading(path, "schema"):
+    with raising_trace_errors(path, "schema"):
         found = connection.execute(_OTHER_OBJECTS).fetchone()
     if found:
         raise TraceError(f"{path}: damaged: {found[0]} is not a table")

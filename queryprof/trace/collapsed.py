@@ -37,7 +37,7 @@ statements: their number, their run times, and the most threads of one process.
 """
 
 
-def settings_of(source: CheckedTrace) -> dict[str, int]:
+def collapsed_settings(source: CheckedTrace) -> dict[str, int]:
     """Return the settings of a collapsed trace; empty for other traces.
 
     Raises:
@@ -48,5 +48,5 @@ def settings_of(source: CheckedTrace) -> dict[str, int]:
     some = found.keys() & set(MORE_PROCESSES)
     if some and some != set(MORE_PROCESSES):
         missing = ", ".join(sorted(set(MORE_PROCESSES) - some))
-        raise source.damaged(f"setting has {min(some)}, but not {missing}")
+        raise source.damage_error(f"setting has {min(some)}, but not {missing}")
     return found

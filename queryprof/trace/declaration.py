@@ -106,7 +106,7 @@ class Table:
         return tuple([column.name for column in self.columns])
 
     @property
-    def in_order(self) -> tuple[str, ...]:
+    def ordered_names(self) -> tuple[str, ...]:
         """The names of a row's values in order, with the id first if there is one."""
         return (("id",) if self.has_id else ()) + self.names
 
@@ -127,34 +127,34 @@ class Table:
         return tuple([column.name for column in self.columns if column.role == role])
 
 
-def key(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+def key_column(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
     return Column(name, meaning, KEY, sql_type)
 
 
-def text(name: str, meaning: str = "", role: int = KEY) -> Column:
+def text_column(name: str, meaning: str = "", role: int = KEY) -> Column:
     return Column(name, meaning, role, "TEXT")
 
 
-def most(name: str, meaning: str = "") -> Column:
+def maximum_column(name: str, meaning: str = "") -> Column:
     return Column(name, meaning, MOST)
 
 
-def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+def last_value_column(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
     return Column(name, meaning, LAST, sql_type)
 
 
-def unknown(name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST) -> Column:
+def nullable_column(name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST) -> Column:
     """Return a column that may be NULL."""
     return Column(name, meaning, role, sql_type, is_optional=True)
 
 
-def histogram(name: str, *owner: Column, count: str = "count") -> Table:
+def histogram_table(name: str, *owner: Column, count: str = "count") -> Table:
     return Table(
         name,
         "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an"
         " octave has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
-        (*owner, key("bucket"), Column(count)),
+        (*owner, key_column("bucket"), Column(count)),
     )
 
 
-STATEMENT_KEY = (key("statement_id"), key("path_id"))
+STATEMENT_KEY = (key_column("statement_id"), key_column("path_id"))

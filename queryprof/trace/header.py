@@ -27,7 +27,7 @@ def is_trace(path: str) -> bool:
     return header.startswith(MAGIC) and number == APPLICATION_ID
 
 
-def refuse_odd_companions(path: str) -> None:
+def refuse_odd_companion_files(path: str) -> None:
     """Raise OSError if a file next to a database is not a regular file.
 
     SQLite would open the file, and would wait forever for a pipe.
@@ -41,7 +41,7 @@ def refuse_odd_companions(path: str) -> None:
             raise OSError(errno.EINVAL, f"{os.path.basename(path)}{end} is not a regular file")
 
 
-def mode_without_changes(path: str) -> str:
+def read_only_mode(path: str) -> str:
     """Return the URI mode in which SQLite reads a database without changing any file.
 
     SQLite reads a write-ahead log through the existing index file. Without an index, no program has
@@ -51,14 +51,14 @@ def mode_without_changes(path: str) -> str:
     Raises:
         OSError: the database cannot be read.
     """
-    refuse_odd_companions(path)
+    refuse_odd_companion_files(path)
     with open(path, "rb") as file:
         has_log = file.read(20)[18:] == b"\x02\x02"
     is_open = any(os.path.exists(path + end) for end in ("-wal", "-shm", "-journal"))
     return f"ro{'' if not has_log else '&readonly_shm=1' if is_open else '&immutable=1'}"
 
 
-def address(path: str, mode: str = "ro") -> str:
+def sqlite_uri(path: str, mode: str = "ro") -> str:
     """Return the path as a URI for SQLite. Accepts bytes that are not UTF-8; never names a host."""
     from urllib.parse import quote
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from queryprof.model import (
     Aggregate,
     Cause,
-    Collapsed,
+    CollapsedFigures,
     Distribution,
     ErrorCount,
     Exemplar,
@@ -42,11 +42,11 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
-from queryprof.trace.attached import names_of
+from queryprof.trace.attached import attached_names
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.collapsed import ALL_PROCESSES, COLLAPSED, MORE_SUMS, settings_of
+from queryprof.trace.collapsed import ALL_PROCESSES, COLLAPSED, MORE_SUMS, collapsed_settings
 from queryprof.trace.shell_loops import without_shells
-from queryprof.trace.split_events import exemplars_once, locks_once, stalls_once
+from queryprof.trace.split_events import unique_exemplars, unique_locks, unique_stalls
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
@@ -61,7 +61,7 @@ def load_profile(trace: CheckedTrace) -> Profile:
     return _Loader(trace).profile()
 
 
-def _renamed(rows: tuple[Locked, ...], names: Mapping[str, str]) -> tuple[Locked, ...]:
+def _rename_databases(rows: tuple[Locked, ...], names: Mapping[str, str]) -> tuple[Locked, ...]:
     if not names:
         return rows
     return tuple(replace(row, database=names.get(row.database, row.database)) for row in rows)
@@ -95,16 +95,18 @@ class _Loader:
         exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
         holds = self._load_all("lock_hold", LockHold)
         events = [LockEvent(*row) for _, *row in self._rows("lock_event")]
-        names = names_of({*(one.database for one in holds), *(one.database for one in events)})
+        names = attached_names(
+            {*(one.database for one in holds), *(one.database for one in events)}
+        )
         return Profile(
             processes=self._processes,
             aggregates=tuple(self._aggregates()),
             errors=self._load_all("error", ErrorCount),
-            exemplars=tuple(exemplars_once(exemplars, self._in_windows)),
+            exemplars=tuple(unique_exemplars(exemplars, self._in_windows)),
             stack_samples=self._load_all("stack_sample", StackSample),
             file_work=self._load_all("file_work", FileWork),
-            lock_holds=_renamed(holds, names),
-            lock_events=_renamed(locks_once(events, self._in_windows), names),
+            lock_holds=_rename_databases(holds, names),
+            lock_events=_rename_databases(unique_locks(events, self._in_windows), names),
             texts=dict(self._rows("statement_use")),
             parameters=self._load_all("parameter_sample", ParameterSample),
             line_times=self._load_all("line_time", LineTime),
@@ -122,22 +124,22 @@ class _Loader:
             collapsed=self._collapsed(),
         )
 
-    def _collapsed(self) -> Collapsed | None:
-        settings = settings_of(self._trace)
+    def _collapsed(self) -> CollapsedFigures | None:
+        settings = collapsed_settings(self._trace)
         if not settings:
             return None
         sums = {name.removeprefix("more_"): settings.get(name, 0) for name in MORE_SUMS}
         count, wall, start, end, executing, executing_wall, threads = (
             settings.get(name, 0) for name in COLLAPSED
         )
-        return Collapsed(count, wall, start, end, executing, executing_wall, threads, sums)
+        return CollapsedFigures(count, wall, start, end, executing, executing_wall, threads, sums)
 
     def _rows(self, table: str) -> Iterator[Any]:
-        return self._trace.resolved(table, self._known)
+        return self._trace.resolved_rows(table, self._known)
 
     def _sorted_rows(self, table: str, *by: str) -> list[Any]:
         """Return a table's rows sorted by columns; "-" before a name sorts in descending order."""
-        at = [(TABLE[table].in_order.index(name.lstrip("-")), name[0] == "-") for name in by]
+        at = [(TABLE[table].ordered_names.index(name.lstrip("-")), name[0] == "-") for name in by]
         rows = list(self._rows(table))
         for place, is_falling in reversed(at):  # sorts are stable
             rows.sort(key=itemgetter(place), reverse=is_falling)
@@ -198,7 +200,7 @@ class _Loader:
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
             in_windows = thread is not None and thread.process_id in self._in_windows
-            yield _build(
+            yield _build_row(
                 Loop,
                 kind,
                 thread,
@@ -208,7 +210,7 @@ class _Loader:
                 beat or Distribution(),
                 steps[number],
                 stalls[number],
-                tuple(stalls_once(events[number]) if in_windows else events[number]),
+                tuple(unique_stalls(events[number]) if in_windows else events[number]),
             )
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
@@ -218,7 +220,7 @@ class _Loader:
         found: dict[int, list[Step]] = defaultdict(list)
         for number, loop, frame, count, total_ns, max_ns, *times in rows:
             durations = Distribution(count, total_ns, max_ns, histograms.get((number,), {}))
-            found[loop].append(_build(Step, frame, durations, *times, causes[number]))
+            found[loop].append(_build_row(Step, frame, durations, *times, causes[number]))
         return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
@@ -227,7 +229,7 @@ class _Loader:
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
         for number, loop, *row in rows:
-            found[loop].append(_build(Stall, *row, causes[number]))
+            found[loop].append(_build_row(Stall, *row, causes[number]))
         return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
 
     def _stall_events(self) -> Mapping[int, list[StallEvent]]:
@@ -240,7 +242,7 @@ class _Loader:
         """Return distributions by the owner's id and the kind."""
         histograms = self._histograms(histogram)
         return {
-            (number, part): _build(Distribution, *figures, histograms.get((number, part), {}))
+            (number, part): _build_row(Distribution, *figures, histograms.get((number, part), {}))
             for number, part, *figures in self._rows(table)
         }
 
@@ -282,7 +284,9 @@ class _Loader:
             runs[owner].append(SpanRun(*row))
         for number, *facts, failed, status, queue_ns, cpu_ns in rows:
             in_order = sorted(runs[number], key=lambda run: run.start_ns)
-            yield _build(SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns)
+            yield _build_row(
+                SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns
+            )
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))
@@ -298,13 +302,13 @@ class _Loader:
             timelines[thread].append(UsageInterval(*interval))
         width_ns = self._trace.interval_ns("thread_timeline")
         found = [
-            _build(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
+            _build_row(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
             for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
 
 
-def _build(kind: Callable[..., Row], *values: Any) -> Row:
+def _build_row(kind: Callable[..., Row], *values: Any) -> Row:
     return kind(*values)
 
 

@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 
 from queryprof.errors import TraceError
 from queryprof.given_file import what_is
-from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
-from queryprof.trace.header import address, is_sqlite, is_trace, mode_without_changes
+from queryprof.trace.checked_rows import CheckedTrace, raising_trace_errors, refuse_other_objects
+from queryprof.trace.header import is_sqlite, is_trace, read_only_mode, sqlite_uri
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION
 
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
@@ -19,26 +19,26 @@ JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 
 @contextmanager
-def opened_file(path: str) -> Iterator[CheckedTrace]:
+def opened_finished_trace(path: str) -> Iterator[CheckedTrace]:
     """Open a trace to which no process writes any more.
 
     Raises:
         TraceError: the file is missing, not a trace, damaged, or of another version.
     """
-    with closing(checked_version(connect(path), path)) as connection:
+    with closing(checked_version(connect_read_only(path), path)) as connection:
         yield CheckedTrace(connection, path)
 
 
 @contextmanager
-def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
+def opened_snapshot(path: str) -> Iterator[CheckedTrace]:
     """Open a snapshot of a trace to which another process may add. Raises TraceError."""
-    with closed_on_error(connect(path)) as connection:
-        copy = _in_memory(connection, path)
+    with closed_on_error(connect_read_only(path)) as connection:
+        copy = _copy_to_memory(connection, path)
     with closing(checked_version(copy, path)) as connection:
         yield CheckedTrace(connection, path)
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect_read_only(path: str) -> sqlite3.Connection:
     """Return a read-only connection to a trace of any version. Raises TraceError."""
     real = os.path.realpath(path)  # SQLite looks for the journal next to the real path
     try:
@@ -52,7 +52,7 @@ def connect(path: str) -> sqlite3.Connection:
             raise TraceError(f"{path}: cannot be read: {what_is(found)}{advice}")
         if not is_sqlite(real):
             raise TraceError(f"{path}: not a queryprof trace")
-        mode = mode_without_changes(real)
+        mode = read_only_mode(real)
     except FileNotFoundError:
         raise TraceError(f"{path}: no such trace") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
@@ -62,8 +62,8 @@ def connect(path: str) -> sqlite3.Connection:
     # queryprof trace may be rolled back; leave other databases' journals alone.
     is_ours = _has_journal(real) and is_trace(real)
     mode = "rw" if is_ours and os.access(real, os.W_OK) else mode
-    with reading(path, "header"):
-        connection = sqlite3.connect(address(real, mode), uri=True, timeout=10)
+    with raising_trace_errors(path, "header"):
+        connection = sqlite3.connect(sqlite_uri(real, mode), uri=True, timeout=10)
         with closed_on_error(connection):
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -112,7 +112,7 @@ def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connec
         TraceError: the file is not a trace, or has another version.
     """
     with closed_on_error(connection):
-        with reading(path, "header"):
+        with raising_trace_errors(path, "header"):
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
@@ -126,10 +126,10 @@ def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connec
     return connection
 
 
-def _in_memory(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
+def _copy_to_memory(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
     """Copy a database into memory, and close its connection."""
     copy = sqlite3.connect(":memory:")
-    with closed_on_error(copy), reading(path, "header"):
+    with closed_on_error(copy), raising_trace_errors(path, "header"):
         connection.backup(copy)
     connection.close()
     return copy

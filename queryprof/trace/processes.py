@@ -6,7 +6,7 @@ import os
 import sqlite3
 import stat
 
-from queryprof.trace.header import address, mode_without_changes
+from queryprof.trace.header import read_only_mode, sqlite_uri
 
 Identity = tuple[int, int, str]
 """A process: id, start of the recording in ns since 1970, host."""
@@ -25,7 +25,7 @@ def identities_in(path: str) -> list[Identity]:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 return []
             connection = sqlite3.connect(
-                address(path, mode_without_changes(path)), uri=True, timeout=0
+                sqlite_uri(path, read_only_mode(path)), uri=True, timeout=0
             )
             try:
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -44,11 +44,11 @@ def identities_in(path: str) -> list[Identity]:
         except (sqlite3.Error, OSError, ValueError):
             return []
     return [
-        (int(pid), int(start), str(host)) for pid, start, host in rows if _are_sound(pid, start)
+        (int(pid), int(start), str(host)) for pid, start, host in rows if _are_integers(pid, start)
     ]
 
 
-def has_recorded(path: str) -> bool:
+def is_worth_keeping(path: str) -> bool:
     """Return whether a trace written by this process is worth keeping.
 
     A trace is not worth keeping if its only process ended by itself and did nothing.
@@ -59,7 +59,7 @@ def has_recorded(path: str) -> bool:
         "NOT clean_end OR unseen_files OR counters_off IS NOT NULL"
         " OR coalesce(unmeasured, '[]') != '[]'"
     )
-    connection = sqlite3.connect(address(path, mode_without_changes(path)), uri=True)
+    connection = sqlite3.connect(sqlite_uri(path, read_only_mode(path)), uri=True)
     try:
         odd = f"(SELECT count(*) != 1 OR total({unseen}) FROM process)"
         query = f"SELECT {has_rows} OR {odd}"
@@ -68,5 +68,5 @@ def has_recorded(path: str) -> bool:
         connection.close()
 
 
-def _are_sound(*numbers: object) -> bool:
+def _are_integers(*numbers: object) -> bool:
     return all(isinstance(number, int) for number in numbers)

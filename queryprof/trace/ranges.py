@@ -63,28 +63,28 @@ STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
 
 
 @cache
-def checks() -> Mapping[str, Mapping[str, Check]]:
+def checks_by_column() -> Mapping[str, Mapping[str, Check]]:
     """Return the checks of all columns, by table and column."""
     found: dict[str, dict[str, Check]] = {}
     for table in TABLES:
-        found[table.name] = {"id": _check_between(0, MAX_ID)} if table.has_id else {}
+        found[table.name] = {"id": _range_check(0, MAX_ID)} if table.has_id else {}
         for column in table.columns:
-            check = _check_of(column)
-            found[table.name][column.name] = _or_null(check) if column.is_optional else check
+            check = _column_check(column)
+            found[table.name][column.name] = _nullable_check(check) if column.is_optional else check
     return found
 
 
-def _check_of(column: Column) -> Check:
+def _column_check(column: Column) -> Check:
     if column.name in FORMS:
         return FORMS[column.name]
     if column.sql_type != "INTEGER":
-        return _texts if column.sql_type == "TEXT" else _reals
+        return _check_texts if column.sql_type == "TEXT" else _check_reals
     if column.reference:
-        return _check_between(0, MAX_ID)
-    return _range_of(column.name)
+        return _range_check(0, MAX_ID)
+    return _number_check(column.name)
 
 
-def _range_of(column: str) -> Check:
+def _number_check(column: str) -> Check:
     """Return the check of a number column."""
     bounds = {
         "bucket": (0, MAX_BUCKET),
@@ -93,15 +93,17 @@ def _range_of(column: str) -> Check:
         "value": (1, MAX_VALUE),
     }
     if column in bounds:
-        return _check_between(*bounds[column])
+        return _range_check(*bounds[column])
     if column.endswith("_unix_ns"):
-        return _check_between(0, LATEST_UNIX_NS)
+        return _range_check(0, LATEST_UNIX_NS)
     if column in COUNTS:
-        return _sums(0)
-    return _sums(1 if column == "spans" else MIN_DIFFERENCE)  # a repeat is in at least one span
+        return _sum_check(0)
+    return _sum_check(
+        1 if column == "spans" else MIN_DIFFERENCE
+    )  # a repeat is in at least one span
 
 
-def _sums(least: int) -> Check:
+def _sum_check(least: int) -> Check:
     def check(values: Values) -> int:
         if min(values) < least:
             raise ValueError("is too small")
@@ -110,7 +112,7 @@ def _sums(least: int) -> Check:
     return check
 
 
-def _check_between(least: int, most: int) -> Check:
+def _range_check(least: int, most: int) -> Check:
     def check(values: Values) -> int:
         _sum_of_integers(sum(values))
         if min(values) < least or max(values) > most:
@@ -127,7 +129,7 @@ def _sum_of_integers(total: Any) -> int:
     return total
 
 
-def _reals(values: Values) -> int:
+def _check_reals(values: Values) -> int:
     if type(sum(values)) is not float:
         raise TypeError
     if not (min(values) >= 0 and max(values) <= MAX_REAL):
@@ -135,11 +137,11 @@ def _reals(values: Values) -> int:
     return 0
 
 
-def _texts(values: Values) -> int:
+def _check_texts(values: Values) -> int:
     return len("".join(values))
 
 
-def _or_null(check: Check) -> Check:
+def _nullable_check(check: Check) -> Check:
     def check_present(values: Values) -> int:
         present = [value for value in values if value is not None]
         return check(present) if present else 0
@@ -147,16 +149,16 @@ def _or_null(check: Check) -> Check:
     return check_present
 
 
-def _stacks(values: Values) -> int:
+def _check_stacks(values: Values) -> int:
     if not all(map(STACK.fullmatch, values)):
         raise ValueError("is not a list of numbers")
-    return _texts(values)
+    return _check_texts(values)
 
 
-def _lists_of_strings(values: Values) -> int:
+def _check_string_lists(values: Values) -> int:
     if not all(map(_is_list_of_strings, values)):
         raise ValueError("is not a JSON list of strings")
-    return _texts(values)
+    return _check_texts(values)
 
 
 def _is_list_of_strings(text: str) -> bool:
@@ -167,5 +169,5 @@ def _is_list_of_strings(text: str) -> bool:
     return isinstance(found, list) and all(isinstance(each, str) for each in found)
 
 
-FORMS = {"argv": _lists_of_strings, "unmeasured": _lists_of_strings, "frames": _stacks}
+FORMS = {"argv": _check_string_lists, "unmeasured": _check_string_lists, "frames": _check_stacks}
 """The checks of texts that have a format."""

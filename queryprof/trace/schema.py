@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 """The version in the header of every trace (user_version). Increase it when the schema changes."""
 
 
-def create(table: Table) -> str:
+def create_table_sql(table: Table) -> str:
     """Return the SQL that creates a table, with the meaning of each column as a comment."""
     lines = [("id INTEGER PRIMARY KEY", "")] if table.has_id else []
     is_numbered = not table.has_id and [c.sql_type for c in table.columns if c.role == KEY] == [
@@ -53,4 +53,4 @@ def column_sql(column: Column) -> str:
     return f"{column.name} {column.sql_type}{present}{refers}"
 
 
-SCHEMA = "\n".join(create(table) for table in TABLES)
+SCHEMA = "\n".join(create_table_sql(table) for table in TABLES)

@@ -31,8 +31,8 @@ def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
         if not any(_is_in_packages(one, SHELLS) for one in ran):
             yield loop
             continue
-        functions = tuple(one for one in loop.functions if _is_programs(one))
-        stalls = tuple(one for one in loop.stalls if _is_programs(one))
+        functions = tuple(one for one in loop.functions if _is_of_program(one))
+        stalls = tuple(one for one in loop.stalls if _is_of_program(one))
         if functions or stalls:
             yield replace(
                 loop,
@@ -40,11 +40,11 @@ def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
                 beat_lag=Distribution(),
                 functions=functions,
                 stalls=stalls,
-                stall_events=tuple(one for one in loop.stall_events if _is_programs(one)),
+                stall_events=tuple(one for one in loop.stall_events if _is_of_program(one)),
             )
 
 
-def _is_programs(one: Step | Stall | StallEvent) -> bool:
+def _is_of_program(one: Step | Stall | StallEvent) -> bool:
     return one.function.kind != "standard" and not _is_in_packages(one, SHELL_PACKAGES)
 
 

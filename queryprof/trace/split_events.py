@@ -19,7 +19,7 @@ different rates.
 """
 
 
-def exemplars_once(events: Iterable[Exemplar], in_windows: Container[int]) -> list[Exemplar]:
+def unique_exemplars(events: Iterable[Exemplar], in_windows: Container[int]) -> list[Exemplar]:
     """Return the executions without duplicates, longest first.
 
     Two executions of the same thread and place are duplicates if their times overlap and their
@@ -34,11 +34,11 @@ def exemplars_once(events: Iterable[Exemplar], in_windows: Container[int]) -> li
             return None
         return one.statement, one.path, one.span, one.thread, one.operation
 
-    found = _each_once(events, key, lambda one: one.started_unix_ns, NEAR_NS)
+    found = _drop_duplicates(events, key, lambda one: one.started_unix_ns, NEAR_NS)
     return sorted(found, key=lambda one: -one.duration_ns)
 
 
-def locks_once(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple[LockEvent, ...]:
+def unique_locks(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple[LockEvent, ...]:
     """Return holds and waits without duplicates: a connection has one lock of a kind at a time."""
 
     def key(one: LockEvent) -> object:
@@ -46,17 +46,17 @@ def locks_once(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple
         is_known = one.connection and one.kind != "wait" and process_id in in_windows
         return (process_id, one.kind, one.database, one.connection) if is_known else None
 
-    return tuple(_each_once(events, key, lambda one: one.start_unix_ns))
+    return tuple(_drop_duplicates(events, key, lambda one: one.start_unix_ns))
 
 
-def stalls_once(events: Iterable[StallEvent]) -> list[StallEvent]:
+def unique_stalls(events: Iterable[StallEvent]) -> list[StallEvent]:
     """Return the stalls of a loop in one thread without duplicates: the loop has one stall at a
     time.
     """
-    return _each_once(events, lambda _: True, lambda one: one.started_unix_ns)
+    return _drop_duplicates(events, lambda _: True, lambda one: one.started_unix_ns)
 
 
-def _each_once(
+def _drop_duplicates(
     events: Iterable[Event],
     key: Callable[[Event], object],
     start: Callable[[Event], int],

@@ -48,7 +48,7 @@ MAX_UNSETTLED = 8192
 """Number of added rows after which surplus rows are removed."""
 
 
-def storable(value: object) -> object:
+def storable_value(value: object) -> object:
     """Return a value as SQLite can store it, with bytes that are not UTF-8 escaped."""
     if not isinstance(value, str) or value.isascii():
         return value
@@ -88,7 +88,7 @@ class TraceStore:
             raise
         except (OSError, sqlite3.Error) as error:
             raise TraceError(f"{path}: the trace cannot be written: {error}") from error
-        self._rows = _rows_of(self.connection)
+        self._rows = _table_rows(self.connection)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -103,12 +103,12 @@ class TraceStore:
             yield
             for rows in self._rows.values():
                 rows.write()
-            self.settle()
+            self.remove_surplus()
             self.connection.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            self._rows = _rows_of(self.connection)
+            self._rows = _table_rows(self.connection)
             raise
 
     def close(self) -> None:
@@ -125,14 +125,14 @@ class TraceStore:
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
 
-    def settle(self) -> None:
+    def remove_surplus(self) -> None:
         """Remove surplus rows (see Table.kept), and rows that refer to removed rows.
 
         Call it before the transaction ends.
         """
         is_any = False
         for rows in self._rows.values():  # a table comes after the tables it refers to
-            is_any = rows.settle(is_any) or is_any
+            is_any = rows.remove_surplus(is_any) or is_any
 
     def settings(self) -> dict[str, int]:
         """Return the settings by name."""
@@ -142,7 +142,7 @@ class TraceStore:
         """Return the id of the row with these columns. New rows are added at the end of the
         transaction.
         """
-        return self._rows[table].id(tuple(map(storable, values)))
+        return self._rows[table].id(tuple(map(storable_value, values)))
 
     def add(self, table: str, rows: Iterable[Sequence[object]]) -> list[int]:
         """Add rows with the columns of their table. Returns their ids, if the table has ids."""
@@ -186,11 +186,11 @@ class TraceStore:
         ]
         self.connection.execute(
             f"UPDATE {table} SET {', '.join(joined)} WHERE id = {number}",
-            {column.name: storable(values[column.name]) for column in columns},
+            {column.name: storable_value(values[column.name]) for column in columns},
         )
 
 
-class _Rows:
+class _TableRows:
     """The rows of one table."""
 
     def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
@@ -198,7 +198,7 @@ class _Rows:
         self._table = table
         self._key_width = len(table.key)
         self._texts = [at for at, column in enumerate(table.columns) if column.sql_type == "TEXT"]
-        self._sql = _add_sql(table)
+        self._sql = _insert_sql(table)
         self._known: dict[tuple[object, ...], int] | None = None
         """Ids by key."""
         self._added: dict[tuple[object, ...], int] = {}
@@ -238,9 +238,9 @@ class _Rows:
     def _count(self, added: int) -> None:
         self._unsettled += added
         if self._unsettled > MAX_UNSETTLED or not self._connection.in_transaction:
-            self.settle()
+            self.remove_surplus()
 
-    def settle(self, is_of_removed: bool = True) -> bool:
+    def remove_surplus(self, is_of_removed: bool = True) -> bool:
         """Remove surplus rows (see Table.kept), and rows that refer to removed rows.
 
         This reads all rows, so it must not run after every addition.
@@ -288,7 +288,7 @@ class _Rows:
             for at in self._texts:
                 value = row[at]
                 if isinstance(value, str) and not value.isascii():
-                    row = (*row[:at], storable(value), *row[at + 1 :])  # noqa: PLW2901
+                    row = (*row[:at], storable_value(value), *row[at + 1 :])  # noqa: PLW2901
             yield row if type(row) is tuple else tuple(row)
 
     def _remove_orphans(self) -> None:
@@ -309,11 +309,11 @@ class _Rows:
         )
 
 
-def _rows_of(connection: sqlite3.Connection) -> Mapping[str, _Rows]:
-    return {name: _Rows(connection, table) for name, table in TABLE.items()}
+def _table_rows(connection: sqlite3.Connection) -> Mapping[str, _TableRows]:
+    return {name: _TableRows(connection, table) for name, table in TABLE.items()}
 
 
-def _add_sql(table: Table) -> str:
+def _insert_sql(table: Table) -> str:
     """Return an INSERT with a parameter per column, the id first if there is one."""
     names = ("id", *table.names) if table.has_id else table.names
     inserted = (

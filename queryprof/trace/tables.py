@@ -14,12 +14,12 @@ from queryprof.trace.declaration import (
     SUM,
     Column,
     Table,
-    histogram,
-    key,
-    last,
-    most,
-    text,
-    unknown,
+    histogram_table,
+    key_column,
+    last_value_column,
+    maximum_column,
+    nullable_column,
+    text_column,
 )
 from queryprof.trace.file_tables import FILE_TABLES
 from queryprof.trace.loop_tables import DISTRIBUTION, LOOP_TABLES
@@ -33,24 +33,24 @@ TABLES = (
         "process",
         "One row per recorded process.",
         (
-            last("pid"),
-            last("parent_pid"),
-            last("host", sql_type="TEXT"),
-            last("argv", "JSON list of strings", sql_type="TEXT"),
-            last("directory", "working directory at the start", sql_type="TEXT"),
-            last("python_version", sql_type="TEXT"),
-            last(
+            last_value_column("pid"),
+            last_value_column("parent_pid"),
+            last_value_column("host", sql_type="TEXT"),
+            last_value_column("argv", "JSON list of strings", sql_type="TEXT"),
+            last_value_column("directory", "working directory at the start", sql_type="TEXT"),
+            last_value_column("python_version", sql_type="TEXT"),
+            last_value_column(
                 "sqlite_version",
                 "SQLite versions of the drivers, separated by commas; '': none",
                 "TEXT",
             ),
-            last("queryprof_version", sql_type="TEXT"),
-            last("start_unix_ns"),
-            most("end_unix_ns", "or time of its last activity"),
-            last("clean_end", "1: it ended by itself; 0: killed, or still running"),
-            last("clock", "clock that timed the calls", "TEXT"),
-            last("rows_estimated", "1: times of operation 'next' are estimates"),
-            unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
+            last_value_column("queryprof_version", sql_type="TEXT"),
+            last_value_column("start_unix_ns"),
+            maximum_column("end_unix_ns", "or time of its last activity"),
+            last_value_column("clean_end", "1: it ended by itself; 0: killed, or still running"),
+            last_value_column("clock", "clock that timed the calls", "TEXT"),
+            last_value_column("rows_estimated", "1: times of operation 'next' are estimates"),
+            nullable_column("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
             Column("flush_ns", "time for flushes (once a second) and new statements"),
             Column("folded_statements", "executions recorded as '(other)' because memory was full"),
             Column("folded_calls", "calls without a call path because memory was full"),
@@ -59,31 +59,35 @@ TABLES = (
                 "unasked_plans",
                 "plans not requested for lack of time or memory",
             ),
-            unknown("read_bytes", "by read calls, without queryprof's own ...", "INTEGER"),
-            unknown("written_bytes", "... or by write calls", "INTEGER"),
-            unknown("clock_tick_ns", "tick length of the clock", "REAL"),
-            unknown("files_off", "why files and locks are unknown; NULL: they are recorded"),
+            nullable_column("read_bytes", "by read calls, without queryprof's own ...", "INTEGER"),
+            nullable_column("written_bytes", "... or by write calls", "INTEGER"),
+            nullable_column("clock_tick_ns", "tick length of the clock", "REAL"),
+            nullable_column(
+                "files_off", "why files and locks are unknown; NULL: they are recorded"
+            ),
             Column(
                 "unseen_files",
                 "connections through the program's own VFS; their file operations are unknown",
                 LAST,
             ),
-            unknown("unmeasured", "JSON list of imported database modules that are not measured"),
-            unknown("service", "service name of the deployment; NULL: not set"),
-            unknown("version", "of the service"),
-            unknown("environment", "of the deployment: production, staging, ..."),
-            unknown(
+            nullable_column(
+                "unmeasured", "JSON list of imported database modules that are not measured"
+            ),
+            nullable_column("service", "service name of the deployment; NULL: not set"),
+            nullable_column("version", "of the service"),
+            nullable_column("environment", "of the deployment: production, staging, ..."),
+            nullable_column(
                 "window_start_unix_ns",
                 "start of the oldest kept window; NULL: not recorded in windows",
                 "INTEGER",
                 role=FIRST,
             ),
-            unknown(
+            nullable_column(
                 "lost_windows",
                 "removed windows, if only the latest are kept; NULL: not recorded in windows",
                 "INTEGER",
             ),
-            unknown(
+            nullable_column(
                 "peak_memory_bytes", "largest resident set; NULL: the process was killed", "INTEGER"
             ),
         ),
@@ -94,9 +98,9 @@ TABLES = (
         "A statement: a SQL text without its literals, comments, white space and case of keywords."
         " Names in parentheses are not SQL: (connect), (close), (other), (unknown).",
         (
-            text("text"),
-            unknown("note", "a library's description of the statement", role=FIRST),
-            unknown(
+            text_column("text"),
+            nullable_column("note", "a library's description of the statement", role=FIRST),
+            nullable_column(
                 "system",
                 "kind of the first database that ran it: sqlite, postgresql, duckdb, mysql,"
                 " oracle.db, other_sql; NULL: a call without a text (commit, connect)",
@@ -109,25 +113,27 @@ TABLES = (
         "frame",
         "A place in the program.",
         (
-            text("function", "qualified name"),
-            text("file"),
-            key("line", "0: unknown"),
-            text("kind", "user, library, standard", FIRST),
-            most("first_line", "of the function; 0: unknown"),
+            text_column("function", "qualified name"),
+            text_column("file"),
+            key_column("line", "0: unknown"),
+            text_column("kind", "user, library, standard", FIRST),
+            maximum_column("first_line", "of the function; 0: unknown"),
         ),
         has_id=True,
     ),
     Table(
         "stack",
         "A call path (innermost frames of the program's own code) or a whole stack.",
-        (text("frames", "ids of frames, innermost first, joined by commas"),),
+        (text_column("frames", "ids of frames, innermost first, joined by commas"),),
         has_id=True,
     ),
-    Table("span", "A name of spans.", (text("name", "'': outside of any span"),), has_id=True),
+    Table(
+        "span", "A name of spans.", (text_column("name", "'': outside of any span"),), has_id=True
+    ),
     Table(
         "thread",
         "The threads of one process with the same name.",
-        (key("process_id"), text("name")),
+        (key_column("process_id"), text_column("name")),
         has_id=True,
     ),
     Table(
@@ -135,17 +141,17 @@ TABLES = (
         "The calls of one operation, for one statement from one call path, added up.",
         (
             *STATEMENT_KEY,
-            key("span_id"),
-            key("thread_id"),
-            text("operation", "execute, fetchone, next, commit, ..."),
+            key_column("span_id"),
+            key_column("thread_id"),
+            text_column("operation", "execute, fetchone, next, commit, ..."),
             Column("count", "calls"),
             Column("errors", "calls that raised"),
             Column("rows", "fetched or changed"),
             Column("total_ns", "in the calls"),
             Column("self_ns", "total_ns without profiled calls made inside them"),
             Column("min_ns", "shortest call", LEAST),
-            most("max_ns", "longest call"),
-            most(
+            maximum_column("max_ns", "longest call"),
+            maximum_column(
                 "execution_max_ns", "longest execution that the operation began, including fetches"
             ),
             Column(
@@ -164,27 +170,32 @@ TABLES = (
         ),
         has_id=True,
     ),
-    histogram("histogram", key("aggregate_id"), count="executions"),
+    histogram_table("histogram", key_column("aggregate_id"), count="executions"),
     Table(
         "error",
         "Calls that raised.",
-        (*STATEMENT_KEY, text("operation"), text("exception", "type"), Column("count")),
+        (
+            *STATEMENT_KEY,
+            text_column("operation"),
+            text_column("exception", "type"),
+            Column("count"),
+        ),
     ),
     Table(
         "exemplar",
         "The slowest executions of each statement.",
         (
-            last("statement_id"),
-            last("path_id"),
-            last("span_id"),
-            last("thread_id"),
-            last("operation", sql_type="TEXT"),
-            last("started_unix_ns"),
-            last("duration_ns"),
-            last("rows"),
-            unknown("stack_id", "NULL: not taken", "INTEGER"),
-            unknown("sql", "NULL without --parameters"),
-            unknown("parameters", "NULL without --parameters"),
+            last_value_column("statement_id"),
+            last_value_column("path_id"),
+            last_value_column("span_id"),
+            last_value_column("thread_id"),
+            last_value_column("operation", sql_type="TEXT"),
+            last_value_column("started_unix_ns"),
+            last_value_column("duration_ns"),
+            last_value_column("rows"),
+            nullable_column("stack_id", "NULL: not taken", "INTEGER"),
+            nullable_column("sql", "NULL without --parameters"),
+            nullable_column("parameters", "NULL without --parameters"),
         ),
         has_id=True,
         index=("statement_id", "duration_ns"),
@@ -194,13 +205,13 @@ TABLES = (
         "stack_sample",
         "Whole stacks of all slow executions (10 ms or more) and of 1 in 64 others, weighted by"
         " 64. The number of executions and the time of each stack are estimates.",
-        (key("statement_id"), key("stack_id"), Column("executions"), Column("ns")),
+        (key_column("statement_id"), key_column("stack_id"), Column("executions"), Column("ns")),
     ),
     Table(
         "timeline",
         "Database work over time. Intervals are aligned to multiples of their width, which is the"
         " same power of two for all rows and is in `setting`.",
-        (key("start_unix_ns"), Column("calls"), Column("rows"), Column("self_ns")),
+        (key_column("start_unix_ns"), Column("calls"), Column("rows"), Column("self_ns")),
         width="timeline_width_ns",
         intervals=512,
     ),
@@ -208,8 +219,8 @@ TABLES = (
         "setting",
         "Values for all rows of a table, or for all processes of a collapsed trace.",
         (
-            text("name", "timeline_width_ns, usage_width_ns, and the names in collapsed.py"),
-            last("value"),
+            text_column("name", "timeline_width_ns, usage_width_ns, and the names in collapsed.py"),
+            last_value_column("value"),
         ),
     ),
     *LOOP_TABLES,
@@ -218,9 +229,9 @@ TABLES = (
         "SQLite's EXPLAIN QUERY PLAN of a statement on a database, read when the statement"
         " first ran with a schema. One row for each different plan.",
         (
-            key("statement_id"),
-            text("database", "its file; ':memory:' without one"),
-            text("tree", "one line per step, two spaces deeper than its parent step"),
+            key_column("statement_id"),
+            text_column("database", "its file; ':memory:' without one"),
+            text_column("tree", "one line per step, two spaces deeper than its parent step"),
         ),
     ),
     *SPAN_TABLES,
@@ -228,9 +239,9 @@ TABLES = (
         "handoff",
         "Functions handed to other threads that called a driver there.",
         (
-            text("kind", "owner of the threads: thread pool, anyio, aiosqlite, twisted"),
-            key("path_id", "call path of the handoff"),
-            key("span_id"),
+            text_column("kind", "owner of the threads: thread pool, anyio, aiosqlite, twisted"),
+            key_column("path_id", "call path of the handoff"),
+            key_column("span_id"),
             Column("count"),
             Column("errors", "functions that raised"),
             Column("cancelled", "never ran, or nothing waited for its end"),
@@ -241,17 +252,17 @@ TABLES = (
         "handoff_time",
         "Time of handoffs by phase.",
         (
-            key("handoff_id"),
-            text("part", ", ".join(HANDOFF_PARTS)),
+            key_column("handoff_id"),
+            text_column("part", ", ".join(HANDOFF_PARTS)),
             *DISTRIBUTION,
         ),
     ),
-    histogram("handoff_histogram", key("handoff_id"), text("part")),
+    histogram_table("handoff_histogram", key_column("handoff_id"), text_column("part")),
     Table(
         "thread_usage",
         "Resources that the threads of one name used, as counted by the system.",
         (
-            key("thread_id"),
+            key_column("thread_id"),
             Column("user_ns", "CPU time"),
             Column("system_ns"),
             Column("voluntary_switches", "context switches because it waited"),
@@ -267,8 +278,8 @@ TABLES = (
         "Thread usage over time. Intervals are aligned to multiples of their width, which is the"
         " same number of seconds for all rows and is in `setting`.",
         (
-            key("thread_id"),
-            key("start_unix_ns"),
+            key_column("thread_id"),
+            key_column("start_unix_ns"),
             Column("cpu_ns"),
             Column("read_bytes"),
             Column("written_bytes"),
@@ -280,7 +291,7 @@ TABLES = (
     Table(
         "statement_use",
         "Minimum number of different texts of a statement.",
-        (key("statement_id"), most("texts", "prepared by one process")),
+        (key_column("statement_id"), maximum_column("texts", "prepared by one process")),
     ),
     Table(
         "parameter_sample",
@@ -303,14 +314,18 @@ TABLES = (
             Column("executions", "executions of the statement in them"),
             Column("others", "executions of other statements in them"),
             Column("ns", "time of these passes"),
-            most("left_out_ns", "duration of the longest ignored pass"),
+            maximum_column("left_out_ns", "duration of the longest ignored pass"),
         ),
     ),
     Table(
         "source",
         "A Python file of the program's own code at the end of the recording. Reports show its"
         " lines only if the content still has this hash, because a trace could name any file.",
-        (text("file"), text("sha256", "of its content, hexadecimal"), last("bytes")),
+        (
+            text_column("file"),
+            text_column("sha256", "of its content, hexadecimal"),
+            last_value_column("bytes"),
+        ),
     ),
 )
 """Each table comes after the tables it refers to."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from queryprof.core import _core
 from queryprof.core.span import span
 from queryprof.web.routes import asgi_route
-from queryprof.web.server_timing import server_timing
+from queryprof.web.server_timing import server_timing_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class AsgiMiddleware:
             if message["type"] == "http.response.start":
                 running.set_status(message["status"])
                 if self._server_timing:
-                    timing = (b"server-timing", server_timing(*running.figures()).encode())
+                    timing = (b"server-timing", server_timing_header(*running.figures()).encode())
                     return {**message, "headers": [*message.get("headers", ()), timing]}
         except (TypeError, KeyError):
             pass

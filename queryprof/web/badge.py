@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 
-from queryprof.core.absence import is_absent
+from queryprof.core.absence import is_core_absent
 from queryprof.web.routes import asgi_route, wsgi_route
 from queryprof.web.wsgi_middleware import Body
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
     from typing import Any
 
-    from queryprof.web.badge_requests import Requests, Running
+    from queryprof.web.badge_requests import RecentRequests, RunningRequest
 
     Scope = MutableMapping[str, Any]
 
@@ -60,7 +60,7 @@ def Badge(  # noqa: N802 it is used as a class
     if isinstance(clients, str) or isinstance(hosts, str):
         raise TypeError("Badge: clients and hosts are lists")
     wanted = os.environ.get(VARIABLE, "").lower() in SWITCHED_ON if on is None else on
-    if not wanted or is_absent():
+    if not wanted or is_core_absent():
         return app
     made = _AsgiBadge if _is_asgi(app) else _WsgiBadge
     return made(app, frozenset(clients), frozenset(name.lower() for name in hosts))
@@ -90,7 +90,7 @@ class _Badge:
 
         self.app = app
         self._clients, self._hosts = clients, hosts
-        self._requests: Requests = requests
+        self._requests: RecentRequests = requests
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "app":
@@ -125,7 +125,7 @@ class _WsgiBadge(_Badge):
             return self._answer_own_path(path, environ, start_response)
         method = environ.get("REQUEST_METHOD", "?")
         route = f"{method} {wsgi_route(self.app, environ)}"
-        running = self._requests.begin(f"{method} {_text(path)}", route)
+        running = self._requests.begin(f"{method} {_decode_wsgi_path(path)}", route)
         environ[_MARK] = True
         response = _WsgiResponse(self._requests, running, environ, start_response)
         return response.run(self.app)
@@ -139,10 +139,10 @@ class _WsgiBadge(_Badge):
     def _answer_own_path(
         self, path: str, environ: dict[str, Any], start_response: Any
     ) -> list[bytes]:
-        from queryprof.web.badge_pages import answer
+        from queryprof.web.badge_pages import answer_badge_path
 
         query = environ.get("QUERY_STRING", "")
-        found = answer(path.removeprefix(_PREFIX), query, self._requests)
+        found = answer_badge_path(path.removeprefix(_PREFIX), query, self._requests)
         start_response("200 OK" if found.status == 200 else "404 Not Found", found.headers)
         return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else found.content]
 
@@ -152,8 +152,8 @@ class _WsgiResponse:
 
     def __init__(
         self,
-        requests: Requests,
-        running: Running,
+        requests: RecentRequests,
+        running: RunningRequest,
         environ: dict[str, Any],
         start_response: Any,
     ) -> None:
@@ -171,7 +171,7 @@ class _WsgiResponse:
             # the body is complete, and the browser may request the figures as soon as it has the
             # page
             self.end()
-            return [*body, self.added()] if self._added else body
+            return [*body, self.element_to_add()] if self._added else body
         wrapper = self._environ.get("wsgi.file_wrapper")
         if isinstance(wrapper, type) and isinstance(body, wrapper) and not self._added:
             self.end()
@@ -181,7 +181,7 @@ class _WsgiResponse:
     def end(self, error: BaseException | None = None) -> None:
         self._requests.end(self._running, error)
 
-    def added(self) -> bytes:
+    def element_to_add(self) -> bytes:
         """Return the element that must be added to the page. Further calls return nothing."""
         found, self._added = self._added, b""
         return found
@@ -202,7 +202,9 @@ class _WsgiResponse:
         if wants_page(environ.get("REQUEST_METHOD", ""), sent) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
             host = environ.get("HTTP_HOST", "")
-            self._added = badge_element(self._running.request.number, host, _text(root), headers)
+            self._added = badge_element(
+                self._running.request.number, host, _decode_wsgi_path(root), headers
+            )
             headers = changed_headers(headers, len(self._added))
         if exc_info is None:
             return self._start_response(status, headers)
@@ -221,7 +223,7 @@ class _WsgiBody(Body):
             return super().__next__()
         except StopIteration:
             self._response.end()
-            if added := self._response.added():
+            if added := self._response.element_to_add():
                 return added
             raise
 
@@ -264,7 +266,7 @@ class _AsgiBadge(_Badge):
         hosts = [value for name, value in scope.get("headers", ()) if name.lower() == b"host"]
         return self._is_for(scope["client"][0], hosts[0].decode("latin-1") if hosts else "")
 
-    def _wrap_send(self, scope: Scope, send: Any, running: Running) -> Any:
+    def _wrap_send(self, scope: Scope, send: Any, running: RunningRequest) -> Any:
         from queryprof.web.injection import badge_element, changed_headers, is_page, wants_page
 
         added = b""
@@ -305,16 +307,16 @@ class _AsgiBadge(_Badge):
         return sending
 
     async def _answer_own_path(self, path: str, scope: Scope, send: Any) -> None:
-        from queryprof.web.badge_pages import answer
+        from queryprof.web.badge_pages import answer_badge_path
 
         query = scope.get("query_string", b"").decode("latin-1")
-        found = answer(path.removeprefix(_PREFIX), query, self._requests)
+        found = answer_badge_path(path.removeprefix(_PREFIX), query, self._requests)
         headers = [(n.lower().encode(), v.encode()) for n, v in found.headers]
         await send({"type": "http.response.start", "status": found.status, "headers": headers})
         content = b"" if scope.get("method") == "HEAD" else found.content
         await send({"type": "http.response.body", "body": content})
 
 
-def _text(path: str) -> str:
+def _decode_wsgi_path(path: str) -> str:
     """Decode a WSGI path, whose bytes are in Latin-1 (PEP 3333)."""
     return path.encode("latin-1", "replace").decode("utf-8", "replace")

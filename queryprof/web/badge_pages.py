@@ -16,7 +16,7 @@ from queryprof.core.recorder import muted
 from queryprof.model import Process, Profile
 from queryprof.report.inert import visible
 from queryprof.version import __version__
-from queryprof.web.badge_requests import Request, Requests
+from queryprof.web.badge_requests import RecentRequests, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ STYLE = (
 NOT_KEPT = "This request has not ended, or is no longer kept."
 
 
-class Response(NamedTuple):
+class BadgeResponse(NamedTuple):
     """An answer to a browser."""
 
     status: int
@@ -57,37 +57,41 @@ class Response(NamedTuple):
         ]
 
 
-def answer(name: str, query: str, requests: Requests) -> Response:
+def answer_badge_path(name: str, query: str, requests: RecentRequests) -> BadgeResponse:
     """Return the answer to one of the badge's own paths, given without its prefix."""
     if name == "badge.js":
-        return Response(200, "text/javascript; charset=utf-8", _script())
+        return BadgeResponse(200, "text/javascript; charset=utf-8", _badge_script())
     if name == "requests":
         numbers = parse_qs(query)
-        first, ended = (_number(numbers.get(name, [""])[0]) for name in ("first", "since"))
-        found = [_list_entry(one) for one in requests.since(first, ended)]
+        first, ended = (
+            _parse_request_number(numbers.get(name, [""])[0]) for name in ("first", "since")
+        )
+        found = [_request_entry(one) for one in requests.ended_since(first, ended)]
         text = json.dumps(found).replace("<", "\\u003c")
-        return Response(200, "application/json", text.encode())
+        return BadgeResponse(200, "application/json", text.encode())
     kind, _, number_text = name.partition("/")
-    number = _number(number_text)
+    number = _parse_request_number(number_text)
     found_one = requests.by_number(number) if kind == "request" and number else None
     if found_one is None:
-        return Response(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
+        return BadgeResponse(
+            404, "text/html; charset=utf-8", _html_page("queryprof", f"<p>{NOT_KEPT}</p>")
+        )
     with own_imports(), muted():  # the planner reads the schema of the program's databases
-        return Response(200, "text/html; charset=utf-8", _card(found_one))
+        return BadgeResponse(200, "text/html; charset=utf-8", _request_page(found_one))
 
 
-def _number(text: str) -> int:
+def _parse_request_number(text: str) -> int:
     """Parse the number of a request; 0 if invalid."""
     return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
 @cache
-def _script() -> bytes:
+def _badge_script() -> bytes:
     return files("queryprof.web").joinpath("badge.js").read_bytes()
 
 
-def _list_entry(request: Request) -> dict[str, Any]:
-    worst = request.worst
+def _request_entry(request: Request) -> dict[str, Any]:
+    worst = request.slowest_line
     return {
         "number": request.number,
         "ended": request.ended,
@@ -96,22 +100,22 @@ def _list_entry(request: Request) -> dict[str, Any]:
         "total_ms": round((request.end_unix_ns - request.start_unix_ns) / 1e6, 1),
         "queries": request.queries,
         "database_ms": round(request.database_ns / 1e6, 1),
-        "repeats": [_line(one) for one in request.repeats],
-        "worst": _line(worst) if worst else None,
+        "repeats": [_statement_entry(one) for one in request.repeats],
+        "worst": _statement_entry(worst) if worst else None,
         "unknown": visible(request.unknown),
     }
 
 
-def _line(line: StatementLine) -> dict[str, Any]:
+def _statement_entry(line: StatementLine) -> dict[str, Any]:
     return {
         "statement": visible(line.statement[:MAX_STATEMENT_CHARACTERS]),
         "executions": line.executions,
         "ms": round(line.self_ns / 1e6, 1),
-        "place": visible(_place(line)),
+        "place": visible(_statement_place(line)),
     }
 
 
-def _place(line: StatementLine) -> str:
+def _statement_place(line: StatementLine) -> str:
     """Return the line of the program, and for a lazy load the relation and template."""
     frame = line.site
     if frame is None:
@@ -120,7 +124,7 @@ def _place(line: StatementLine) -> str:
     return f"{place} ({line.note})" if line.note else place
 
 
-def _card(request: Request) -> bytes:
+def _request_page(request: Request) -> bytes:
     """Return the page of a request, with findings and the vital few, as in a notebook."""
     from queryprof.analysis.report import Report
     from queryprof.analysis.units import counted
@@ -128,20 +132,20 @@ def _card(request: Request) -> bytes:
     from queryprof.program.sources import Sources
     from queryprof.report.html.cards import cards
 
-    profile = _profile(request)
+    profile = _request_profile(request)
     report, sources = Report(profile), Sources(profile.sources, {})
     loops = [
-        f"A query in a loop: {counted(one.executions, 'time')} at {_place(one)}:"
+        f"A query in a loop: {counted(one.executions, 'time')} at {_statement_place(one)}:"
         f" {one.statement[:MAX_STATEMENT_CHARACTERS]}"
         for one in request.repeats
     ]
     found = findings_of_request(report, sources)
     body = cards(report, found, sources.lines_around, loops, heading="h2", ways="")
     status = f", status {request.status}" if request.status is not None else ""
-    return _page(f"{request.name}{status}", body)
+    return _html_page(f"{request.name}{status}", body)
 
 
-def _profile(request: Request) -> Profile:
+def _request_profile(request: Request) -> Profile:
     process = Process(
         id=1,
         pid=os.getpid(),
@@ -199,7 +203,7 @@ def _recorded_so_far() -> Profile:
     return profile_so_far() if session.is_on else Profile((), ())
 
 
-def _page(title: str, body: str) -> bytes:
+def _html_page(title: str, body: str) -> bytes:
     """Return a complete page, in light or dark colours."""
     from html import escape
 

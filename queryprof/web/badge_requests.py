@@ -96,12 +96,12 @@ class Request:
         return tuple(line for line in self.lines if line.executions > REPEATS)
 
     @property
-    def worst(self) -> StatementLine | None:
+    def slowest_line(self) -> StatementLine | None:
         """The line with the most database time."""
         return max(self.lines, key=lambda line: line.self_ns, default=None)
 
 
-class Running:
+class RunningRequest:
     """A running request.
 
     Attributes:
@@ -115,14 +115,14 @@ class Running:
         self.beside = 0
 
 
-class Requests:
+class RecentRequests:
     """The latest requests of this process, over all badges."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._numbers, self._ends = count(1), count(1)
         self._kept: deque[Request] = deque(maxlen=MAX_KEPT)  # in the order of their ends
-        self._running: dict[int, Running] = {}
+        self._running: dict[int, RunningRequest] = {}
         self._outer: Block | None = None  # keeps the recording on between requests
         self._free = deque(f"request {number}" for number in range(1, MIN_NAMES + 1))
         if hasattr(os, "register_at_fork"):
@@ -138,7 +138,7 @@ class Requests:
         self._running.clear()
         nesting.is_off = False
 
-    def begin(self, name: str, route: str) -> Running:
+    def begin(self, name: str, route: str) -> RunningRequest:
         """Begin a request, and enter its span in the caller's context.
 
         Args:
@@ -148,15 +148,15 @@ class Requests:
             request = Request(next(self._numbers), name, unix_ns(), is_alone=not self._running)
             for other in self._running.values():
                 other.request.is_alone = False
-            block = self._open(request)
+            block = self._open_block(request)
             is_own = nesting.is_off = meter.is_own
-            own = outer_span(self._name() if is_own else route)
-            running = Running(request, block, own, is_own)
+            own = outer_span(self._unused_span_name() if is_own else route)
+            running = RunningRequest(request, block, own, is_own)
             self._running[request.number] = running
         running.span.__enter__()
         return running
 
-    def _name(self) -> str:
+    def _unused_span_name(self) -> str:
         """Return a span name that no running request has: the name that has been unused for the
         longest time.
         """
@@ -164,7 +164,7 @@ class Requests:
             self._free.append(f"request {MIN_NAMES + len(self._running) + 1}")
         return self._free.popleft()
 
-    def end(self, running: Running, error: BaseException | None = None) -> None:
+    def end(self, running: RunningRequest, error: BaseException | None = None) -> None:
         """End a request. Its figures are then known."""
         request = running.request
         with self._lock:
@@ -177,7 +177,7 @@ class Requests:
             if running.block is not None:
                 meter.border()
                 if running.block.is_whole:
-                    self._add(running, running.block, figures)
+                    self._add_statements(running, running.block, figures)
                 else:
                     request.unknown = "the recording ended meanwhile"
                 meter.close(running.block)
@@ -189,14 +189,14 @@ class Requests:
             request.ended = next(self._ends)
             self._kept.append(request)
 
-    def _count_ended(self, other: Running) -> None:
+    def _count_ended(self, other: RunningRequest) -> None:
         """Note that another request has ended while this one runs. A stream may run forever."""
         other.beside += 1
         if other.beside > MAX_ENDED_DURING and other.block is not None:
             meter.close(other.block)
             other.block, other.request.unknown = None, LONG
 
-    def since(self, first: int, ended: int) -> list[Request]:
+    def ended_since(self, first: int, ended: int) -> list[Request]:
         """Return the requests from number `first` on that ended after position `ended`, in that
         order.
         """
@@ -206,7 +206,7 @@ class Requests:
         """Return a kept request by its number, or None."""
         return next((one for one in tuple(self._kept) if one.number == number), None)
 
-    def _open(self, request: Request) -> Block | None:
+    def _open_block(self, request: Request) -> Block | None:
         try:
             self._outer = self._outer or meter.open(with_plans=False, keeps_parts=False)
             if not self._running:
@@ -216,7 +216,9 @@ class Requests:
             request.unknown = str(error)
             return None
 
-    def _add(self, running: Running, block: Block, figures: tuple[int, int]) -> None:
+    def _add_statements(
+        self, running: RunningRequest, block: Block, figures: tuple[int, int]
+    ) -> None:
         request, own = running.request, running.span.name
         everything = [one for part in block.parts for one in meter.descriptions.aggregates(part)]
         if running.is_own:
@@ -240,7 +242,7 @@ class Requests:
             request.queries, request.database_ns = figures
             request.aggregates, request.plans, request.unknown = (), (), LATE
             return
-        notes = {one: meter.descriptions.note(one) for one in statements}
+        notes = {one: meter.descriptions.library_note(one) for one in statements}
         request.aggregates = tuple(
             one for one in request.aggregates if notes[one.statement] != OWN_NOTE
         )
@@ -249,13 +251,13 @@ class Requests:
         )
         request.database_ns = self_ns_of(request.aggregates)
         helpers = find_helpers(everything)
-        request.lines = tuple(_lines(request.aggregates, helpers, notes))
+        request.lines = tuple(_statement_lines(request.aggregates, helpers, notes))
 
 
-requests = Requests()
+requests = RecentRequests()
 
 
-def _lines(
+def _statement_lines(
     aggregates: Sequence[Aggregate], helpers: frozenset[Function], notes: Mapping[str, str]
 ) -> Iterable[StatementLine]:
     found: dict[tuple[str, Frame | None], list[Aggregate]] = {}

@@ -58,9 +58,11 @@ def is_page(status: int, headers: Headers) -> bool:
 
     Returns False for invalid headers, which are left to the server.
     """
-    if not 200 <= status < 600 or status in (204, 205, 206, 304) or not _are_texts(headers):
+    if not 200 <= status < 600 or status in (204, 205, 206, 304) or not _are_text_headers(headers):
         return False
-    if any("'none'" in _script_sources(policy) for policy in _policies(headers, POLICIES[:1])):
+    if any(
+        "'none'" in _script_sources(policy) for policy in _security_policies(headers, POLICIES[:1])
+    ):
         return False
     found = {name.lower(): value for name, value in headers}
     kind, _, parameters = found.get("content-type", "").partition(";")
@@ -94,21 +96,21 @@ def badge_element(number: int, host: str, root: str, headers: Iterable[tuple[str
         root: the path at which the application is mounted.
         headers: headers of the response, whose policy may have a nonce.
     """
-    nonces = list(filter(None, map(_nonce_of, _policies(headers, POLICIES))))
+    nonces = list(filter(None, map(_script_nonce, _security_policies(headers, POLICIES))))
     nonce = f' nonce="{nonces[0]}"' if nonces else ""
     place = f"//{host}" if HOST.fullmatch(host) else ""
-    source = f"{place}{_path(root)}{PREFIX}badge.js"
+    source = f"{place}{_quoted_path(root)}{PREFIX}badge.js"
     return f'\n<script{nonce} src="{source}" data-request="{number}" async></script>'.encode()
 
 
-def _are_texts(headers: Headers) -> bool:
+def _are_text_headers(headers: Headers) -> bool:
     try:
         return all(isinstance(name, str) and isinstance(value, str) for name, value in headers)
     except (TypeError, ValueError):
         return False
 
 
-def _policies(headers: Iterable[tuple[str, str]], kinds: Iterable[str]) -> list[str]:
+def _security_policies(headers: Iterable[tuple[str, str]], kinds: Iterable[str]) -> list[str]:
     """Return the policies of a response, ordered by kind."""
     given = [(name.lower(), value) for name, value in headers]
     return [
@@ -120,7 +122,7 @@ def _policies(headers: Iterable[tuple[str, str]], kinds: Iterable[str]) -> list[
     ]
 
 
-def _nonce_of(policy: str) -> str:
+def _script_nonce(policy: str) -> str:
     """Return the nonce for scripts in a policy, or ""."""
     found = NONCE.search(_script_sources(policy))
     return found[1] if found else ""
@@ -147,7 +149,7 @@ def changed_headers(headers: Headers, added: int) -> Headers:
     ] + [("Cache-Control", "no-store")]
 
 
-def _path(root: str) -> str:
+def _quoted_path(root: str) -> str:
     from urllib.parse import quote
 
     path = quote(root.strip("/"), safe="/")

@@ -54,7 +54,7 @@ def without_variable_parts(path: str) -> str:
 def wsgi_route(app: object, environ: Mapping[str, Any]) -> str:
     """Return the route of a WSGI request: Flask's or Django's pattern, or the folded path."""
     path = "".join(str(environ.get(name) or "") for name in ("SCRIPT_NAME", "PATH_INFO"))
-    return _route_or_none(
+    return _call_route_function(
         lambda: _flask_route(app, environ) or _django_route(app, environ)
     ) or without_variable_parts(path)
 
@@ -65,12 +65,12 @@ def asgi_route(app: object, scope: Scope) -> str:
     Starlette, FastAPI and Django have patterns.
     """
     path = str(scope.get("path", ""))
-    return _route_or_none(
+    return _call_route_function(
         lambda: _starlette_route(app, scope) or _django_route(app, scope)
     ) or without_variable_parts(path)
 
 
-def _route_or_none(route: Callable[[], str | None]) -> str | None:
+def _call_route_function(route: Callable[[], str | None]) -> str | None:
     try:
         return route()
     except Exception:

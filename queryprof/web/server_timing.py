@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def server_timing(queries: int, database_ns: int) -> str:
+def server_timing_header(queries: int, database_ns: int) -> str:
     """Return the header's value.
 
-    >>> server_timing(17, 12_300_000)
+    >>> server_timing_header(17, 12_300_000)
     'db;dur=12.3;desc="17 queries"'
     """
     noun = "query" if queries == 1 else "queries"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from queryprof.core import _core
 from queryprof.core.span import span
 from queryprof.web.routes import wsgi_route
-from queryprof.web.server_timing import server_timing
+from queryprof.web.server_timing import server_timing_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Request:
         if code.isdecimal():
             self._span.set_status(int(code))
         if self._server_timing and isinstance(headers, list):
-            headers = [*headers, ("Server-Timing", server_timing(*self._span.figures()))]
+            headers = [*headers, ("Server-Timing", server_timing_header(*self._span.figures()))]
         if exc_info is None:
             return self._start_response(status, headers)
         return self._start_response(status, headers, exc_info)

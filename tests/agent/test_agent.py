@@ -155,7 +155,7 @@ def test_a_plan_is_of_the_given_statement_and_findings_of_the_present_schema() -
     """The statement may begin with another statement's text. The same server reads the schema again
     after the index is created.
     """
-    from queryprof.agent.answers import Answers
+    from queryprof.agent.answers import TraceAnswers
 
     con = sqlite3.connect("shop.db")
     con.execute("CREATE TABLE t (a, b)")
@@ -168,7 +168,7 @@ def test_a_plan_is_of_the_given_statement_and_findings_of_the_present_schema() -
     )
     run = [PYTHON, "-P", "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "program.py"]
     subprocess.run(run, check=True)
-    answers = Answers(os.getcwd())
+    answers = TraceAnswers(os.getcwd())
     assert answers.plan("t.qprof", "SELECT a FROM t WHERE a = ?")["statement"].endswith("a = ?")
     assert "CREATE INDEX t_a" in json.dumps(answers.findings("t.qprof"))
     con.execute("CREATE INDEX t_a ON t (a)")

@@ -57,7 +57,7 @@ def test_a_command_ends_with_the_client() -> None:
 def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
     """Another command, which waits for the first one's end, continues."""
     from queryprof.agent.recording import AllowedCommands
-    from queryprof.agent.server import Tools
+    from queryprof.agent.server import McpTools
 
     Path("slow.py").write_text(PROGRAM)
     Path("other.py").write_text(
@@ -66,7 +66,7 @@ def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
         "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
     )
     slow, other = f"{PYTHON} slow.py", f"{PYTHON} other.py"
-    tools = Tools(None, AllowedCommands([slow, other], os.getcwd()))  # type: ignore[arg-type]
+    tools = McpTools(None, AllowedCommands([slow, other], os.getcwd()))  # type: ignore[arg-type]
     answers: list[dict[str, Any]] = []
 
     async def second() -> None:
@@ -98,12 +98,12 @@ def test_values_are_kept_only_where_the_user_wants_that(with_parameters: bool) -
     )
     Path("app.py").write_text(program)
     command = f"{PYTHON} app.py"
-    from queryprof.agent.answers import Answers
+    from queryprof.agent.answers import TraceAnswers
     from queryprof.agent.recording import AllowedCommands
-    from queryprof.agent.server import server
+    from queryprof.agent.server import mcp_server
 
     commands = AllowedCommands([command], os.getcwd(), with_parameters)
-    made = server(Answers("."), commands)
+    made = mcp_server(TraceAnswers("."), commands)
     trace = commands.record(command, Event())["trace"]
     assert (b"a secret value" in Path(trace).read_bytes()) == with_parameters
     (record,) = (one for one in anyio.run(made.list_tools) if one.name == "record")

@@ -9,7 +9,7 @@ import pytest
 
 import queryprof
 from queryprof.agent import answers
-from queryprof.agent.answers import Answers
+from queryprof.agent.answers import TraceAnswers
 
 pytestmark = pytest.mark.once
 
@@ -31,11 +31,11 @@ def _traces() -> None:
 def test_what_is_left_out_is_counted(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str, list_of: str
 ) -> None:
-    whole = Answers(".").compare(before, after)
+    whole = TraceAnswers(".").compare(before, after)
     assert len(whole[list_of]) > 2
     assert whole["left_out"] == 0
     monkeypatch.setattr(answers, "MAX_STATEMENTS", 1)
-    short = Answers(".").compare(before, after)
+    short = TraceAnswers(".").compare(before, after)
     assert short[list_of] == whole[list_of][:1]
     shown = len(short["worse"]) + len(short["better"])
     assert shown + short["left_out"] == len(whole["worse"]) + len(whole["better"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from queryprof.agent import answers
-from queryprof.agent.answers import Answers
+from queryprof.agent.answers import TraceAnswers
 from queryprof.errors import QueryprofError
 
 pytestmark = pytest.mark.once
@@ -28,16 +28,16 @@ def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, path: str, target: str)
 
 
 @pytest.fixture
-def answers_inside() -> Answers:
+def answers_inside() -> TraceAnswers:
     """Return answers about a directory that has another directory next to it."""
     for place in ("elsewhere", "inside/traces"):
         Path(place).mkdir(parents=True)
         Path(place, "x.qprof").write_bytes(b"secret")
-    return Answers("inside")
+    return TraceAnswers("inside")
 
 
 def test_a_directory_that_becomes_a_link_to_elsewhere(
-    answers_inside: Answers, monkeypatch: pytest.MonkeyPatch
+    answers_inside: TraceAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The path was checked, but it leads to another file when it is opened."""
     before_it_is_opened(monkeypatch, "inside/traces", "../elsewhere")
@@ -46,7 +46,7 @@ def test_a_directory_that_becomes_a_link_to_elsewhere(
 
 
 def test_a_file_that_becomes_a_link(
-    answers_inside: Answers, monkeypatch: pytest.MonkeyPatch
+    answers_inside: TraceAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before_it_is_opened(monkeypatch, "inside/traces/x.qprof", "../../elsewhere/x.qprof")
     with pytest.raises(OSError, match=r"symbolic links"):
@@ -58,4 +58,4 @@ def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, size: int, me
     monkeypatch.setattr(answers, "MAX_BYTES", 8)
     Path("x.qprof").write_bytes(b"x" * size)
     with pytest.raises(QueryprofError, match=message):
-        Answers(".").findings("x.qprof")
+        TraceAnswers(".").findings("x.qprof")

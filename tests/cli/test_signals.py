@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import QUERYPROF
-from queryprof.cli.signals import FORWARDED, Forwarding
+from queryprof.cli.signals import FORWARDED, SignalForwarding
 
 END, SYNC = signal.SIGRTMAX, signal.SIGRTMAX - 1
 """SYNC is delivered after the other waiting signals: smaller numbers come first."""
@@ -128,7 +128,7 @@ def test_it_ends_with_a_command_that_is_killed_while_stopped(tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_after_the_command_s_end_leaves_its_status(number: signal.Signals) -> None:
     """The trace is being written then."""
-    with Forwarding() as signals:
+    with SignalForwarding() as signals:
         assert signals.wait(subprocess.Popen(["true"])) == 0
         os.kill(os.getpid(), number)
 
@@ -150,8 +150,8 @@ def test_an_interrupt_before_the_command_ends_a_shell_s_loop(tmp_path: Path) -> 
 
 EARLY = """
 import os, signal, subprocess
-from queryprof.cli.signals import Forwarding
-with Forwarding() as signals:
+from queryprof.cli.signals import SignalForwarding
+with SignalForwarding() as signals:
     os.kill(os.getpid(), {number})
     print(signals.wait(subprocess.Popen(["sleep", "60"])))
     os.kill(os.getpid(), signal.SIGINT)
@@ -170,7 +170,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     before = {number: signal.getsignal(number) for number in FORWARDED}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     known = children()  # of other tests
-    with Forwarding() as signals:
+    with SignalForwarding() as signals:
         assert signals.wait(subprocess.Popen(["true"])) == 0
     assert {number: signal.getsignal(number) for number in FORWARDED} == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
@@ -220,9 +220,9 @@ def test_a_key_arrives_once(
 
 LATE = """
 import os, signal, subprocess
-from queryprof.cli.signals import Forwarding
+from queryprof.cli.signals import SignalForwarding
 signal.signal(signal.SIGWINCH, lambda *_: print("late"))
-with Forwarding() as signals:
+with SignalForwarding() as signals:
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
@@ -240,7 +240,7 @@ def test_a_signal_that_comes_with_the_end_is_dropped() -> None:
 
 UNWITNESSED = """
 import os, signal, subprocess, sys
-from queryprof.cli.signals import Forwarding
+from queryprof.cli.signals import SignalForwarding
 command = (
     "import os, signal, sys\\n"
     "waited = {signal.SIGPIPE, signal.SIGTERM}\\n"
@@ -251,7 +251,7 @@ command = (
     "print(int(signal.sigwait(waited)))\\n"
     "sys.exit(3)\\n"
 )
-with Forwarding() as signals:
+with SignalForwarding() as signals:
     os.kill(signals._witness.pid, signal.SIGKILL)
     os.waitid(os.P_PID, signals._witness.pid, os.WEXITED | os.WNOWAIT)
     child = subprocess.Popen([sys.executable, "-c", command], stdout=subprocess.PIPE, text=True)

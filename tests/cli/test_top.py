@@ -27,7 +27,7 @@ from queryprof.model import Profile
 from queryprof.model.live import Activity, ProcessActivity
 from queryprof.model.places import Frame
 from queryprof.region import live
-from queryprof.region.live import Watch, has_pid, records_for
+from queryprof.region.live import ActivityReader, pid_filter, trace_path_filter
 from queryprof.region.region import Region
 from queryprof.report.places import Places
 from queryprof.report.terminal.top import place_of
@@ -71,11 +71,11 @@ def running(script: Callable[[str], Path]) -> Iterator[subprocess.Popen[str]]:
 
 def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
     """This holds for looks at any time. The process that ends is reported once."""
-    watch, seen, ended = Watch(records_for("x.qprof")), 0, 0
+    watch, seen, ended = ActivityReader(trace_path_filter("x.qprof")), 0, 0
 
     def look() -> None:
         nonlocal seen, ended
-        for process in watch.look():
+        for process in watch.read_activity():
             seen += sum(a.calls for a in process.activities if a.statement.startswith("SELECT"))
             ended += process.has_ended
 
@@ -101,7 +101,7 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
         program.stdin.close()
         assert program.wait(LONGEST_S) == 0
     look()
-    assert watch.look() == []
+    assert watch.read_activity() == []
     recorded = sum(
         a.count for a in read_profile("x.qprof").aggregates if a.statement.startswith("SELECT")
     )
@@ -238,8 +238,8 @@ def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> No
     import queryprof as library
 
     with running(script), library.profile():
-        assert Watch(records_for("other.qprof")).look() == []
-        assert Watch(has_pid(os.getpid())).look() == []
+        assert ActivityReader(trace_path_filter("other.qprof")).read_activity() == []
+        assert ActivityReader(pid_filter(os.getpid())).read_activity() == []
 
 
 def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0) -> Activity:
@@ -305,9 +305,9 @@ def test_what_is_over_is_opened_once(
         return region
 
     monkeypatch.setattr(live, "Region", counted)
-    watch = Watch()
+    watch = ActivityReader()
     for _ in range(3):
-        watch.look()
+        watch.read_activity()
     watch.close()
     ours = [one for one in opened if one[0] == process.pid]  # and those of an earlier process
     assert ours

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import by_operation
-from queryprof.collect.cleaning import RegionLeft, discard, regions_left_behind
+from queryprof.collect.cleaning import RegionLeft, discard_regions, regions_left_behind
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 
@@ -54,19 +54,21 @@ def _nothing_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the regions that other tests leave meanwhile."""
     from queryprof.collect import cleaning
 
-    everything = cleaning.regions
+    everything = cleaning.readable_regions
     monkeypatch.setattr(
-        cleaning, "regions", lambda: (one for one in everything() if _is_ours(one, tmp_path))
+        cleaning,
+        "readable_regions",
+        lambda: (one for one in everything() if _is_ours(one, tmp_path)),
     )
 
 
 def _is_ours(region: str, directory: Path) -> bool:
-    from queryprof.region.identity import trace_of
+    from queryprof.region.identity import region_trace_path
     from queryprof.region.region import opened_region
 
     try:
         with opened_region(region) as found:
-            return trace_of(found).startswith(str(directory))
+            return region_trace_path(found).startswith(str(directory))
     except TraceError:
         return False  # for example, a region of another version
 
@@ -106,12 +108,12 @@ def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFix
 def test_what_lives_is_not_discarded() -> None:
     with worker("x.qprof") as pid:
         (region,) = [one for one in Path("/dev/shm").iterdir() if f"-{pid}-" in one.name]
-        assert discard([RegionLeft(str(region), "x.qprof", 1)]) == []
+        assert discard_regions([RegionLeft(str(region), "x.qprof", 1)]) == []
         assert region.exists()
         os.kill(pid, signal.SIGSTOP)
-        assert discard([RegionLeft(str(region), "x.qprof", 1)]) == []
+        assert discard_regions([RegionLeft(str(region), "x.qprof", 1)]) == []
         os.kill(pid, signal.SIGCONT)
-    assert len(discard(regions_left_behind())) == 1
+    assert len(discard_regions(regions_left_behind())) == 1
     assert not region.exists()
 
 
@@ -120,7 +122,7 @@ def test_files_that_are_no_recordings_are_not_discarded(tmp_path: Path) -> None:
     notes.write_text("my notes")
     os.chmod(notes, 0o600)
     assert regions_left_behind() == []
-    assert discard([RegionLeft(str(notes), "", 1)]) == []
+    assert discard_regions([RegionLeft(str(notes), "", 1)]) == []
     assert notes.exists()
 
 
@@ -130,7 +132,7 @@ def test_many_are_summed_up(
     import queryprof.cli.clean as command
 
     found = [RegionLeft(f"/dev/shm/{n}", f"/gone/{n}.qprof", 1000 * n) for n in range(1, 13)]
-    command._print(found, "left")
+    command._print_regions(found, "left")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11
     assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone)"

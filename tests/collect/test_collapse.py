@@ -25,7 +25,7 @@ from queryprof.findings.groups import groups_of
 from queryprof.findings.whole import PROCESSES, RUN, whole_of
 from queryprof.trace.collapsed import MORE_PROCESSES
 from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, Column, Table
-from queryprof.trace.opening import opened_file
+from queryprof.trace.opening import opened_finished_trace
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES
 
@@ -72,12 +72,12 @@ def write_random(path: str, seed: int) -> None:
 def content_of(path: str) -> Rows:
     """Return the sums of a trace by the texts of its keys and the names of the threads."""
     found: Rows = {}
-    with opened_file(path) as trace:
+    with opened_finished_trace(path) as trace:
         known: dict[str, Any] = {}
         for table in TABLES:
             if table.name == "setting":
                 continue
-            rows = list(trace.resolved(table.name, known))
+            rows = list(trace.resolved_rows(table.name, known))
             if table.has_id:
                 keys = len(table.key)
                 names: dict[Any, Any] = {row[0]: (table.name, *row[1 : keys + 1]) for row in rows}
@@ -157,7 +157,7 @@ def test_the_same_in_any_order_and_grouping(folder: Path, seeds: list[int], orde
     assert content_of("whole.qprof") == expected
     merge_traces("again.qprof", ["whole.qprof"], collapses=True)
     assert content_of("again.qprof") == expected
-    with opened_file("collapsed.qprof") as trace:
+    with opened_finished_trace("collapsed.qprof") as trace:
         threads = [
             name for process, name in trace.rows("thread", ("process_id", "name")) if not process
         ]
@@ -244,7 +244,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
     for collapses in (True, False):
         merge_traces("e.qprof", ["d.qprof", "b.qprof", "c.qprof"], collapses=collapses)
         profile = read_profile("e.qprof")
-        assert (profile.more.count if profile.more else 0) == more + collapses
+        assert (profile.unlisted.count if profile.unlisted else 0) == more + collapses
         listed = [one.clean_end for one in profile.processes]
         assert listed.count(False) == 3  # those that were killed
         assert {one.service for one in profile.processes} == {None, "another"}
@@ -254,12 +254,12 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
         for figure in ("lost_counters", "read_bytes", "folded_calls", "lost_windows"):
             assert profile.total(figure) == plain.total(figure), figure
         assert whole_of(profile, 0) == (plain.process_ns, PROCESSES)
-        assert any("more processes ended" in line for line in found.cautions) == bool(profile.more)
+        assert any("more processes ended" in o for o in found.cautions) == bool(profile.unlisted)
         assert set(expected.cautions) <= set(found.cautions)
-        if profile.more:
+        if profile.unlisted:
             latest = [one for one in plain.processes if one.pid > MAX_LISTED]
-            assert profile.more.start_unix_ns in {one.recorded_unix_ns for one in latest}
-            assert profile.more.end_unix_ns in {one.end_unix_ns for one in latest}
+            assert profile.unlisted.start_unix_ns in {one.recorded_unix_ns for one in latest}
+            assert profile.unlisted.end_unix_ns in {one.end_unix_ns for one in latest}
     shown = queryprof("report", "e.qprof", "--by", "thread").stdout
     assert "a-0" in shown
 

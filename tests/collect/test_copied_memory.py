@@ -15,7 +15,7 @@ from collect.killed_programs import DIES, INSTALLS, Script, asked, killed
 from conftest import Run
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import PART_SUFFIX, SHARED_MEMORY, regions_of
+from queryprof.region.region_files import PART_SUFFIX, SHARED_MEMORY, regions_of_trace
 
 script = killed_programs.script
 HOUR_NS = 3600 * 10**9
@@ -39,7 +39,7 @@ def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -
         assert program.stdout
         for number, name in enumerate(names):
             program.stdout.readline()
-            (region,) = regions_of("x.qprof")
+            (region,) = regions_of_trace("x.qprof")
             copy = f"x.qprof.{program.pid}.{name}{PART_SUFFIX}"
             shutil.copy(region, copy)
             os.utime(copy, ns=(number, number))
@@ -62,7 +62,7 @@ def test_damaged_memory_of_a_killed_process_is_reported(queryprof: Run, script: 
         f"_core.end_window(time.time_ns() // {HOUR_NS} * {HOUR_NS} + {HOUR_NS} + 5)\nwork(2)\n{DIES}"
     )
     killed(path)
-    (memory,) = regions_of("x.qprof")
+    (memory,) = regions_of_trace("x.qprof")
     with opened_region(memory) as region, open(memory, "r+b") as file:
         file.seek(region.tables["texts"].at + region["facts"] + 1)
         file.write(b"\xff")

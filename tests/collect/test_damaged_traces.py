@@ -21,7 +21,7 @@ from conftest import EXAMPLES
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.model import Profile
-from queryprof.trace.ranges import MAX_SUM, checks
+from queryprof.trace.ranges import MAX_SUM, checks_by_column
 
 pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
@@ -69,7 +69,7 @@ def refused(command: Command) -> list[str]:
     return lines
 
 
-COLUMNS = [(table, column) for table, columns in checks().items() for column in columns]
+COLUMNS = [(table, column) for table, columns in checks_by_column().items() for column in columns]
 
 
 def changed(good: Path, *sqls: str, values: tuple[object, ...] = ()) -> None:
@@ -121,7 +121,7 @@ def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> N
     Path("x.qprof").write_bytes(good.read_bytes())
     assert refused(command) == []
     connection = sqlite3.connect("x.qprof")
-    for table in checks():
+    for table in checks_by_column():
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,), table
     connection.close()
 

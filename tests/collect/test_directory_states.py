@@ -28,7 +28,7 @@ import queryprof.startup
 from conftest import QUERYPROF, Run
 from queryprof.collect import recovery
 from queryprof.collect.recorded_files import RecordedFiles
-from queryprof.region.region_files import checkpoint_of, regions
+from queryprof.region.region_files import checkpoint_path, readable_regions
 
 pytestmark = pytest.mark.once
 
@@ -156,7 +156,7 @@ def test_memory_that_is_gone_and_a_directory_that_was_moved(
     for trace in recorded.traces_in(DIRECTORY):
         for region, pid in product(recorded.regions_of(trace), pids):
             if f"-{pid}-" in region:  # a process copies it like this, with the first one's name
-                shutil.copy(region, checkpoint_of(first, pid))
+                shutil.copy(region, checkpoint_path(first, pid))
                 os.unlink(region)
     shutil.move(DIRECTORY, "moved")
     for _ in range(2):
@@ -315,7 +315,7 @@ def test_another_process_with_the_id_of_one_that_runs(queryprof: Run, counted: C
 def test_what_root_brings_in_is_its_users(tmp_path: Path, counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     with family(f"{DIRECTORY}/", windows=False) as pids:
-        for region in regions(pids=pids):
+        for region in readable_regions(pids=pids):
             os.chown(region, 65534, 65534)
         os.chown(DIRECTORY, 65534, 65534)
     counted(DIRECTORY)

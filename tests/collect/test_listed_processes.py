@@ -19,7 +19,7 @@ def test_killed_processes_stay_listed(clean_end: int, monkeypatch: pytest.Monkey
     processes("b.qprof", 2, first=5, clean_end=clean_end)
     merge_traces("c.qprof", ["a.qprof", "b.qprof"], collapses=True)
     profile = read_profile("c.qprof")
-    assert profile.more
+    assert profile.unlisted
     killed = [] if clean_end else [6, 7]
     assert [one.pid for one in profile.processes] == [1, 2, 3, *killed]
-    assert profile.more.count == 7 - 3 - len(killed)
+    assert profile.unlisted.count == 7 - 3 - len(killed)

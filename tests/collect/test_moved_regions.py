@@ -13,7 +13,7 @@ from queryprof.collect import recordings
 from queryprof.collect.recordings import recordings_at
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.region.region import Region, opened_region
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 
 KILLED = (
     "import os, signal, sqlite3, queryprof\n"
@@ -40,7 +40,7 @@ def test_a_region_that_moves_to_the_disk_while_it_is_found(monkeypatch: pytest.M
 
 def test_a_region_that_moves_to_the_disk_replaces_its_older_copies() -> None:
     assert run(KILLED).returncode == -9
-    (region,) = regions_of(str(Path("x.qprof").resolve()))
+    (region,) = regions_of_trace(str(Path("x.qprof").resolve()))
     with opened_region(region) as opened:
         pid = int(opened["pid"])
     older = Path(f"x.qprof.{pid}.0123abc.live")
@@ -48,4 +48,4 @@ def test_a_region_that_moves_to_the_disk_replaces_its_older_copies() -> None:
     save_left_recordings("x.qprof")
     (copy,) = Path().glob("*.live")
     assert copy != older
-    assert not regions_of(str(Path("x.qprof").resolve()))
+    assert not regions_of_trace(str(Path("x.qprof").resolve()))

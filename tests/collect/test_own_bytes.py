@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.collect.convert import Conversion
+from queryprof.collect.convert import RegionConversion
 from queryprof.region.region import opened_region
 from queryprof.trace.store import TraceStore
 
@@ -39,7 +39,7 @@ def test_written_windows_are_left_out() -> None:
     parts = sorted(Path("place").glob("*.live"))
     size = sum(part.stat().st_blocks * 512 for part in parts)
     store = TraceStore(":memory:")
-    conversion = Conversion(store)
+    conversion = RegionConversion(store)
     for part in parts:
         with opened_region(str(part)) as region:
             conversion.add(region)

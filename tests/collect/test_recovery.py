@@ -27,11 +27,11 @@ from collect.killed_programs import (
 )
 
 from conftest import QUERYPROF, Run
-from queryprof.collect.convert import Conversion
+from queryprof.collect.convert import RegionConversion
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.recorder import autoload
-from queryprof.region.region_files import SHARED_MEMORY, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, regions_of_trace
 from queryprof.trace.store import TraceStore
 
 script = killed_programs.script
@@ -191,20 +191,20 @@ def test_many_readers_at_once(script: Script) -> None:
     ]
     for reader in readers:
         reader.wait()
-    assert not regions_of("x.qprof")
+    assert not regions_of_trace("x.qprof")
     assert asked_in_all() == 61
 
 
 def test_what_cannot_be_removed_is_brought_in_once(script: Script) -> None:
     killed(script(f"{INSTALLS}work(5)\n{DIES}"))
-    (region,) = regions_of("x.qprof")
+    (region,) = regions_of_trace("x.qprof")
     shutil.copy2(region, "kept")
     assert asked() == 5
     shutil.copy2("kept", region)
     os.chmod(region, 0o600)
     assert asked() == 5
     assert [str(path) for path in Path().glob("*.qprof")] == ["x.qprof"]
-    assert not regions_of("x.qprof")
+    assert not regions_of_trace("x.qprof")
 
 
 def test_a_directory_of_two_names(script: Script) -> None:
@@ -319,14 +319,14 @@ def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.Monke
     for began_ns, expected in ((time.time_ns() - 10**10, "x-501-2.qprof"), (2**62, "x-501.qprof")):
         TraceStore(str(tmp_path / "x-501.qprof")).close()
         monkeypatch.setenv(autoload.FIRST_VARIABLE, f"7.{began_ns}")
-        assert autoload._path(trace) == str(tmp_path / expected)
+        assert autoload._trace_path(trace) == str(tmp_path / expected)
         (tmp_path / "x-501.qprof").unlink(missing_ok=True)
 
 
 def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> None:
     """Rows added before the damage was found are removed."""
     killed(script(f"{INSTALLS}work(5)\n{DIES}"))
-    (path,) = regions_of("x.qprof")
+    (path,) = regions_of_trace("x.qprof")
     store = TraceStore(str(tmp_path / "y.qprof"))
 
     def unsound(*_: object) -> None:
@@ -337,9 +337,9 @@ def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> Non
     with opened_region(path) as region:
         store.add_intervals = unsound  # type: ignore[method-assign]
         with pytest.raises(TraceError, match="is damaged: unsound"):
-            Conversion(store).add(region)
+            RegionConversion(store).add(region)
         del store.add_intervals
-        Conversion(store).add(region)
+        RegionConversion(store).add(region)
     store.close()
     assert asked("y.qprof") == 5
     assert len(read_profile("y.qprof").processes) == 1
@@ -378,4 +378,4 @@ def test_spawned_workers_that_are_terminated_are_brought_in(tmp_path: Path) -> N
     assert sum(one.count for one in executed) == 20
     frames = {(one.path[0].function, one.path[0].kind) for one in executed}
     assert frames == {("work", "user")}
-    assert regions_of(str(place / "t.qprof")) == []
+    assert regions_of_trace(str(place / "t.qprof")) == []

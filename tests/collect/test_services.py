@@ -14,8 +14,8 @@ from collect.conftest import write_trace
 
 from conftest import Run, by_operation
 from queryprof import startup
-from queryprof.collect.given_traces import traces_of
-from queryprof.collect.leftovers import Leftovers
+from queryprof.collect.given_traces import traces_for_argument
+from queryprof.collect.leftovers import LeftRecordings
 from queryprof.collect.reader import read_profile
 
 pytestmark = pytest.mark.once
@@ -154,7 +154,7 @@ def test_a_recording_elsewhere_is_no_match(
     for name in ("other", "rec/sub"):
         (tmp_path / name).mkdir()
         write_trace(f"{name}/a.qprof")
-        assert [os.path.basename(one) for one in traces_of(name)] == ["a.qprof"]
+        assert [os.path.basename(one) for one in traces_for_argument(name)] == ["a.qprof"]
 
 
 @pytest.mark.strange_traces
@@ -162,17 +162,17 @@ def test_names_that_look_like_patterns(tmp_path: Path) -> None:
     (tmp_path / "l[1]").mkdir()
     for name in ("l[1]/b.qprof", "l[1]/a.qprof", "a[1].qprof"):
         write_trace(name)
-    assert traces_of("a[1].qprof") == ["a[1].qprof"]
-    assert traces_of("l[1]") == ["l[1]/a.qprof", "l[1]/b.qprof"]
+    assert traces_for_argument("a[1].qprof") == ["a[1].qprof"]
+    assert traces_for_argument("l[1]") == ["l[1]/a.qprof", "l[1]/b.qprof"]
 
 
 def test_a_killed_process_that_left_a_copy_alone(queryprof: Run, tmp_path: Path) -> None:
     """Its checkpoint next to the trace is found even without shared memory."""
     names = ["a.qprof", "b.qprof"]
     (tmp_path / "a.qprof.77.0123456789ab.live").touch()
-    leftovers = Leftovers()
-    assert [leftovers.may_be_of(name) for name in names] == [True, False]
-    assert leftovers.may_be_of("a-77.qprof")
+    leftovers = LeftRecordings()
+    assert [leftovers.may_have_recordings_of(name) for name in names] == [True, False]
+    assert leftovers.may_have_recordings_of("a-77.qprof")
 
 
 def test_a_killed_process_whose_trace_has_a_number_in_its_name(

@@ -83,7 +83,7 @@ def test_two_hundred_kills(queryprof: Run, tmp_path: Path, memory: str) -> None:
         rules = (
             ""
             if memory == "shared"
-            else "import queryprof.region.region_files as r; r.directories = list\n"
+            else "import queryprof.region.region_files as r; r.memory_directories = list\n"
         )
         program = directory / "server.py"
         program.write_text(rules + SERVER)

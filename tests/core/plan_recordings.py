@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from queryprof.core import _core
 from queryprof.model import Plan
 from queryprof.recorder.session import session
-from queryprof.region.changes import Changes
+from queryprof.region.changes import ChangeReader
 from queryprof.region.descriptions import Descriptions
 
 SELECT = "SELECT b FROM t WHERE a = ?"
@@ -19,8 +19,8 @@ SELECT = "SELECT b FROM t WHERE a = ?"
 def draining() -> Iterator[Callable[[], list[Plan]]]:
     """Record into memory. Yield a function that returns the plans recorded since its last call."""
     session.start()
-    _core.plans_allow(1.0)
-    changes, descriptions = Changes(), Descriptions()
+    _core.set_plan_time_share(1.0)
+    changes, descriptions = ChangeReader(), Descriptions()
     try:
         yield lambda: descriptions.plans(changes.take(with_plans=True))
     finally:

@@ -252,7 +252,7 @@ def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) 
         "    while not ended.is_set():\n"
         "        try: function()\n"
         "        except sqlite3.Error: pass\n"
-        "threads = [threading.Thread(target=again, args=(f,)) for f in (c.commit, session.settle)]\n"
+        "threads = [threading.Thread(target=again, args=(f,)) for f in (c.commit, session.write_pending)]\n"
         "threads.append(threading.Thread(target=scripts))\n"
         "for t in threads: t.start()\n"
         "for t in threads: t.join()\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.collect.convert import Conversion
+from queryprof.collect.convert import RegionConversion
 from queryprof.region.region import opened_region
 from queryprof.trace.store import TraceStore
 
@@ -38,7 +38,7 @@ def test_each_window_has_its_part_of_a_hold() -> None:
     os.mkdir("place")
     result = subprocess.run([sys.executable, "-c", HOLDS], check=True, capture_output=True)
     store = TraceStore(":memory:")
-    conversion = Conversion(store)
+    conversion = RegionConversion(store)
     for part in sorted(Path("place").glob("*.live")):
         with opened_region(str(part)) as region:
             conversion.add(region)

@@ -120,11 +120,11 @@ def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
     statements = [f"SELECT 1 AS a{'x' * (i // 40)}_{'y' * (i % 40)}" for i in range(1900)]
     db = sqlite3.connect(":memory:")
     with queryprof.profile("x.qprof"):
-        _core.plans_allow(1.0)  # however long it takes
+        _core.set_plan_time_share(1.0)  # however long it takes
         for _ in range(3):
             for statement in statements:
                 db.execute(statement)
-        requested = _core.plans_requested()
+        requested = _core.requested_plan_count()
     db.close()
     assert requested == len(statements)
 

@@ -20,8 +20,8 @@ from core.work_programs import database
 import queryprof
 from queryprof.hooks import lock_notes
 from queryprof.program.lock_owners import owners_of
-from queryprof.region.live import Watch, held_here
-from queryprof.trace.attached import identity_of
+from queryprof.region.live import ActivityReader, locks_held_here
+from queryprof.trace.attached import file_identity
 
 pytestmark = pytest.mark.once
 
@@ -135,12 +135,12 @@ def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
 
 def held_by(pid: int, path: Path) -> list[str]:
     """Return the statements of a recorded process since it took the file's write lock."""
-    watch = Watch()
+    watch = ActivityReader()
     found = [
         one.statement
-        for process in watch.look()
+        for process in watch.read_activity()
         for one in process.held
-        if one.pid == pid and one.identity == identity_of(os.stat(path))
+        if one.pid == pid and one.identity == file_identity(os.stat(path))
     ]
     watch.close()
     return found
@@ -296,12 +296,12 @@ def test_a_note_that_fails_changes_nothing(tmp_path: Path) -> None:
         raise ValueError("it cannot be explained")
 
     with queryprof.profile() as recording:
-        _core.explain_refusals(fails)
+        _core.set_lock_refusal_explainer(fails)
         one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="database is locked") as caught:
             one.execute("UPDATE t SET a = 1")
-        _core.explain_refusals(None)
+        _core.set_lock_refusal_explainer(None)
         one.close()
         other.close()
     assert not hasattr(caught.value, "__notes__")
@@ -313,9 +313,9 @@ def test_memory_of_its_own_is_looked_into(tmp_path: Path) -> None:
     with queryprof.profile():
         db = sqlite3.connect(path, isolation_level=None)
         db.execute("BEGIN IMMEDIATE")
-        (held,) = held_here()
+        (held,) = locks_held_here()
         db.execute("COMMIT")
-        assert held_here() == []
+        assert locks_held_here() == []
         db.close()
     assert (held.pid, held.statement) == (os.getpid(), "BEGIN IMMEDIATE")
     assert held.path[0].function == "test_memory_of_its_own_is_looked_into"
@@ -361,7 +361,7 @@ def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
     before = lock_notes.budget.spent_s
     try:
         lock_notes.budget.spent_s = 1e9
-        lock_notes.explain(error, str(path), has_write_lock=False, is_upgrade=False)
+        lock_notes.add_lock_note(error, str(path), has_write_lock=False, is_upgrade=False)
         assert not hasattr(error, "__notes__")
     finally:
         lock_notes.budget.spent_s = before

@@ -184,7 +184,7 @@ def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) 
             raise error
 
         with monkeypatch.context() as patch, queryprof.profile():
-            patch.setattr(Heartbeat, "start_from", start)
+            patch.setattr(Heartbeat, "record_and_schedule", start)
             try:
                 return asyncio.run(main())
             except BaseException as raised:
@@ -199,9 +199,9 @@ def test_an_hour_of_idleness_is_recorded_at_once(monkeypatch: pytest.MonkeyPatch
     recorded: list[int] = []
 
     class Counted:
-        def loop_beat(self, lag_s: float, times: int = 1) -> int:
+        def add_heartbeat_lag(self, lag_s: float, times: int = 1) -> int:
             recorded.append(times)
-            return _core.loop_beat(lag_s, times)
+            return _core.add_heartbeat_lag(lag_s, times)
 
     async def main() -> None:
         time.sleep(0.15)

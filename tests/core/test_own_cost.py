@@ -19,7 +19,7 @@ int64_t qp_clock_monotonic_ns(void) { return 0; }
 
 int64_t own_ticks_of(const int64_t *parts, int count)
 {
-    qp_own_begin();
+    qp_own_time_clear();
     for (int i = 0; i < count; i++) {
         qp_own_part part = {.own_ticks = qp_own_ticks};
         qp_own_part_end(&qp_own_ends, part, (uint64_t)parts[i]);

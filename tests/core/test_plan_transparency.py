@@ -15,7 +15,7 @@ from core.plan_recordings import SELECT, draining, trees, with_table
 
 import queryprof
 from queryprof.core import _core
-from queryprof.region.changes import Changes
+from queryprof.region.changes import ChangeReader
 from queryprof.region.descriptions import Descriptions
 
 
@@ -164,7 +164,7 @@ def test_asking_is_not_in_the_statements_time() -> None:
 
     least_s = min(ran_s(time.thread_time) for _ in range(10)) / 2
     with draining():
-        changes, descriptions = Changes(), Descriptions()
+        changes, descriptions = ChangeReader(), Descriptions()
         elapsed_s = ran_s(time.perf_counter)
         part = changes.take(with_plans=True)
         assert trees(descriptions.plans(part), _core.fingerprint(joined))

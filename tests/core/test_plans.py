@@ -34,12 +34,12 @@ def test_a_plan_is_requested_once_for_each_schema() -> None:
             connection.execute(SELECT, (number,)).fetchall()
             connection.execute(f"SELECT b FROM t WHERE a = {number}").fetchall()
         assert trees(met()) == {"SCAN t\n"}
-        assert _core.plans_requested() == 1
+        assert _core.requested_plan_count() == 1
         connection.execute("CREATE INDEX i ON t (a)")
         for cursor in (connection.cursor(), connection.cursor()):
             cursor.execute(SELECT, (1,)).fetchall()
             assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
-        assert _core.plans_requested() == 2
+        assert _core.requested_plan_count() == 2
         connection.close()
 
 
@@ -59,7 +59,7 @@ with draining() as met:
             connection.commit()
             connection.close()
         assert trees(met()) == {{"SEARCH t USING INDEX i (a=?)\\n"}}, "met in every interval"
-    print(_core.plans_requested())
+    print(_core.requested_plan_count())
 """
 
 
@@ -114,7 +114,7 @@ def test_plans_are_requested_once_for_all_connections_to_a_file() -> None:
             connection = with_table("x.db")
             connection.execute(SELECT, (1,)).fetchall()
             connection.close()
-        assert _core.plans_requested() <= 2
+        assert _core.requested_plan_count() <= 2
 
 
 def _shared() -> tuple[sqlite3.Connection, sqlite3.Connection]:

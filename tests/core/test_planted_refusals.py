@@ -41,8 +41,8 @@ for line in sys.stdin:
 
 PROGRAM = """
 import json, os, random, sqlite3, subprocess, sys, threading
-from queryprof.hooks.lock_notes import Budget
-Budget.FREE_S = 1000.0  # a program that is refused so often would get notes on some alone
+from queryprof.hooks.lock_notes import NoteTimeBudget
+NoteTimeBudget.FREE_S = 1000.0  # a program that is refused so often would get notes on some alone
 random.seed(7)
 
 class Process:

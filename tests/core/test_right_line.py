@@ -137,14 +137,14 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
             pass
         with open("/dev/zero", "rb", buffering=0) as file:
             file.read(size)
-        session.settle()
+        session.write_pending()
         used_s.append(time.thread_time())
 
     with queryprof.profile(tmp_path / "x.qprof") as recording:
         thread = threading.Thread(target=work, name="worker")
         thread.start()
         until_ended(thread)
-        session.settle()
+        session.write_pending()
         connection = sqlite3.connect(":memory:")
         connection.execute("SELECT 2")
         connection.close()
@@ -165,8 +165,8 @@ def test_a_thread_is_counted_once_while_it_lives_and_when_it_ends() -> None:
             connection.execute("SELECT 1").fetchall()
         while time.thread_time() < 0.3:
             pass
-        session.settle()
-        session.settle()
+        session.write_pending()
+        session.write_pending()
         while time.thread_time() < 0.4:
             pass
         seen.append(time.thread_time())

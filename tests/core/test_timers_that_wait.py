@@ -47,17 +47,17 @@ def test_a_timer_that_is_due_waits_for_each_step_from_its_begin() -> None:
 REMOVES = """
 import os, signal, sqlite3, time
 import queryprof, queryprof.recorder.session
-from queryprof.region.region_files import checkpoints_of
+from queryprof.region.region_files import checkpoints_of_trace
 queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.5
 queryprof.recorder.session.directories = lambda: []
 queryprof.install('x.qprof')
 connection = sqlite3.connect(":memory:")
 def copies_after(seconds, wanted):
     end = time.monotonic() + seconds
-    while time.monotonic() < end and len(checkpoints_of("x.qprof")) != wanted:
+    while time.monotonic() < end and len(checkpoints_of_trace("x.qprof")) != wanted:
         connection.execute("SELECT 1").fetchall()
         time.sleep(0.01)
-    return checkpoints_of("x.qprof")
+    return checkpoints_of_trace("x.qprof")
 (copy,) = copies_after(30, 1)
 os.unlink(copy)
 print(len(copies_after(30, 1)), flush=True)

@@ -24,9 +24,9 @@ from queryprof.core import _core
 from queryprof.errors import SessionError
 from queryprof.model import Exemplar, LockEvent, StallEvent, Thread
 from queryprof.recorder.session import session
-from queryprof.region.part_names import parts_in_reach
-from queryprof.region.region_files import regions_of
-from queryprof.trace.split_events import NEAR_NS, exemplars_once, locks_once, stalls_once
+from queryprof.region.part_names import parts_by_process
+from queryprof.region.region_files import regions_of_trace
+from queryprof.trace.split_events import NEAR_NS, unique_exemplars, unique_locks, unique_stalls
 
 pytestmark = pytest.mark.once
 
@@ -254,11 +254,11 @@ def test_figures_of_removed_windows_go_with_them() -> None:
 def test_parts_of_strangers_are_not_read(tmp_path: Path) -> None:
     three_windows()
     trace = os.path.abspath("x.qprof")
-    (mine,) = parts_in_reach(trace)
+    (mine,) = parts_by_process(trace)
     os.chown(mine[1], 12345, 12345)
     code = (
-        "import os, sys; os.setuid(23456); from queryprof.region.part_names import parts_in_reach;"
-        "print(sum(map(len, parts_in_reach(sys.argv[1]))))"
+        "import os, sys; os.setuid(23456); from queryprof.region.part_names import parts_by_process;"
+        "print(sum(map(len, parts_by_process(sys.argv[1]))))"
     )
     import subprocess
     import sys
@@ -280,8 +280,8 @@ def event(start: int, duration: int, **further: object) -> StallEvent:
 def test_a_stall_over_a_border_is_one() -> None:
     """Its start differs by some nanoseconds. The next stall begins after its end."""
     twice = [event(1000, 500), event(998, 900), event(1900, 50), event(1898, 5)]
-    assert stalls_once(twice) == [event(998, 900), event(1900, 50)]
-    assert stalls_once([event(1000, 500), event(1500, 500)]) == [event(1000, 500), event(1500, 500)]
+    assert unique_stalls(twice) == [event(998, 900), event(1900, 50)]
+    assert unique_stalls(apart := [event(1000, 500), event(1500, 500)]) == apart
 
 
 def hold(
@@ -293,11 +293,11 @@ def hold(
 
 def test_a_lock_over_a_border_is_one() -> None:
     twice = [hold(1000, 500), hold(999, 900)]
-    assert locks_once(twice, {1}) == (hold(999, 900),)
-    assert len(locks_once(twice, set())) == 2  # a process without windows
-    assert len(locks_once([hold(1000, 500), hold(999, 900, number=2)], {1})) == 2
-    assert len(locks_once([hold(1000, 500, kind="wait"), hold(999, 900, kind="wait")], {1})) == 2
-    assert len(locks_once([hold(1000, 500, number=0), hold(999, 900, number=0)], {1})) == 2
+    assert unique_locks(twice, {1}) == (hold(999, 900),)
+    assert len(unique_locks(twice, set())) == 2  # a process without windows
+    assert len(unique_locks([hold(1000, 500), hold(999, 900, number=2)], {1})) == 2
+    assert len(unique_locks([hold(1000, 500, kind="wait"), hold(999, 900, kind="wait")], {1})) == 2
+    assert len(unique_locks([hold(1000, 500, number=0), hold(999, 900, number=0)], {1})) == 2
 
 
 def execution(start: int, duration: int) -> Exemplar:
@@ -308,11 +308,11 @@ def execution(start: int, duration: int) -> Exemplar:
 def test_an_execution_over_a_border_is_one() -> None:
     long = 10 * NEAR_NS
     twice = [execution(100, long), execution(90, 3 * long)]
-    assert exemplars_once(twice, {1}) == [execution(90, 3 * long)]
-    assert len(exemplars_once(twice, set())) == 2
+    assert unique_exemplars(twice, {1}) == [execution(90, 3 * long)]
+    assert len(unique_exemplars(twice, set())) == 2
     apart = [execution(0, long), execution(NEAR_NS + 1, long)]
-    assert len(exemplars_once(apart, {1})) == 2
-    assert len(exemplars_once([execution(0, 5), execution(5, 5)], {1})) == 2
+    assert len(unique_exemplars(apart, {1})) == 2
+    assert len(unique_exemplars([execution(0, 5), execution(5, 5)], {1})) == 2
 
 
 def test_stalls_over_borders_are_counted_once() -> None:
@@ -343,7 +343,7 @@ def test_a_finalizer_that_ends_the_recording_at_a_border() -> None:
         "import gc, sqlite3, time, queryprof\n"
         "from queryprof.core import _core\n"
         "queryprof.install('x.qprof', window='1h')\n"
-        "c = sqlite3.connect(':memory:'); _core.changes(True)\n"
+        "c = sqlite3.connect(':memory:'); _core.take_changed_rows(True)\n"
         "for i in range(200): c.execute('SELECT 1 AS q%d' % i).fetchone()\n"
         "class F:\n"
         "    def __init__(self): self.me = self\n"
@@ -376,7 +376,7 @@ def test_what_root_moves_to_the_disk_stays_its_users(tmp_path: Path, queryprof: 
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert result.returncode == -9, result.stderr
-    (region,) = regions_of("x.qprof")
+    (region,) = regions_of_trace("x.qprof")
     os.chown(tmp_path, 12345, 12346)
     os.chown(region, 12345, 12346)
     assert "1 execution" in queryprof("report", "x.qprof").stdout

@@ -16,12 +16,12 @@ from core.window_programs import SAME_WORK, run
 
 import queryprof
 from conftest import Run, by_operation
-from queryprof.collect.reader import opened, read_profile
+from queryprof.collect.reader import opened_trace, read_profile
 from queryprof.core import _core
 from queryprof.recorder.session import session
 from queryprof.region.part_names import part_number
 from queryprof.region.region import ENDED, PART, Region, opened_region
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 from queryprof.trace.declaration import SUM
 from queryprof.trace.tables import TABLES
 
@@ -37,7 +37,7 @@ OF_CHANCE = ("_ns", "_ns2", "ns", "page_fetches", "page_fetch_samples", "_switch
 def counts(path: Path) -> dict[tuple[str, str], int]:
     """Return all sums of a trace except times, by table and column."""
     found = {}
-    with opened(str(path)) as trace:
+    with opened_trace(str(path)) as trace:
         for table in TABLES:
             if table.name in {"setting", "process", *OF_TIME}:
                 continue
@@ -81,7 +81,7 @@ def parts() -> list[Path]:
 def recorded(kept: int = 48) -> Iterator[Callable[[], None]]:
     """Record this process in windows. Return a function that ends one."""
     queryprof.install("x.qprof", window="1h")
-    _core.windows(YEARS_NS, kept)  # none ends by itself
+    _core.configure_windows(YEARS_NS, kept)  # none ends by itself
     try:
         yield lambda: _core.end_window(time.time_ns())
     finally:
@@ -118,7 +118,7 @@ def test_the_call_after_a_border_is_the_next_windows() -> None:
     """Everything before it is in a part. Only that call continues."""
     connection = sqlite3.connect(":memory:")
     with recorded():
-        _core.windows(1, 48)  # every turn is at a window end
+        _core.configure_windows(1, 48)  # every turn is at a window end
         executed = 0
         while not parts():
             execute(connection)
@@ -151,7 +151,7 @@ def test_a_window_ends_when_it_last_did_something() -> None:
         execute(connection)
         last_ns = time.time_ns()
         time.sleep(idle_ns / 1e9)
-        _core.windows(HOUR_NS, 48)
+        _core.configure_windows(HOUR_NS, 48)
         _core.end_window(time.time_ns() + HOUR_NS)
         with opened_region(str(parts()[0])) as part:
             assert int(part["turn_unix_ns"]) < last_ns + idle_ns / 2
@@ -214,7 +214,7 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     executed = 0
     with recorded() as border:
-        _core.windows(time.time_ns(), 48)  # one window ends now; the next ends in years
+        _core.configure_windows(time.time_ns(), 48)  # one window ends now; the next ends in years
         if fault == "too large":
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
         else:
@@ -262,7 +262,7 @@ def test_a_clock_that_is_set_back_ends_the_window() -> None:
     connection = sqlite3.connect(":memory:")
     with recorded():
         execute(connection)
-        _core.windows(HOUR_NS, 48)
+        _core.configure_windows(HOUR_NS, 48)
         _core.end_window(time.time_ns() + HOUR_NS)
         _core.set_wall_clock(time.time_ns())
         while len(parts()) < 2:
@@ -281,10 +281,10 @@ def test_it_leaves_its_last_window_and_no_trace() -> None:
         execute(connection, 2)
         border()
         execute(connection, 3)
-        assert regions_of(str(Path("x.qprof").resolve()))
+        assert regions_of_trace(str(Path("x.qprof").resolve()))
     connection.close()
     assert {path.suffix for path in Path().iterdir()} == {".live"}
-    assert not regions_of(str(Path("x.qprof").resolve()))
+    assert not regions_of_trace(str(Path("x.qprof").resolve()))
     states = []
     for path in parts():
         with opened_region(str(path)) as part:
@@ -320,7 +320,7 @@ def test_a_killed_process(queryprof: Run) -> None:
         assert by_operation(profile)[ONE] == 10
         assert not profile.processes[0].clean_end
         assert len(list(Path().glob("x.qprof.*-*.live"))) == 1
-    assert not regions_of(str(Path("x.qprof").resolve()))  # it is on disk now, once
+    assert not regions_of_trace(str(Path("x.qprof").resolve()))  # it is on disk now, once
     assert len(list(Path().glob("x.qprof.*.live"))) == 2
     assert "has no recorded end" in " ".join(queryprof("report", "x.qprof").stdout.split())
 

@@ -276,7 +276,7 @@ def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:
             other
             for other, index in known.items()
             if other != name
-            and known[name].begins(index)
+            and known[name].is_prefix_of(index)
             and len(index.columns) > len(known[name].columns)
         }
 

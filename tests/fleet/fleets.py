@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from queryprof.collect.reader import profile_of
+from queryprof.collect.reader import profile_from_connection
 from queryprof.core import _core
 from queryprof.fleet.flat import host_windows
 from queryprof.trace.store import TraceStore
@@ -88,6 +88,6 @@ def add_host(
             row = dict.fromkeys(TABLE["span_total"].names, 0)
             row |= {"span_id": store.id("span", name), "count": count, "total_ns": count}
             store.add("span_total", [list(row.values())])
-    for window in host_windows(profile_of(store.connection)):
+    for window in host_windows(profile_from_connection(store.connection)):
         write(Directory(str(directory)), window)
     store.close()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import queryprof as package
 from conftest import EXAMPLES, Run
-from queryprof.collect.reader import opened, read_profile, read_windows
+from queryprof.collect.reader import opened_trace, read_profile, read_windows
 from queryprof.core import _core
 from queryprof.fleet.flat import host_windows
 from queryprof.fleet.location import Directory
@@ -67,7 +67,7 @@ def folded(rows: list[dict[str, Any]], by: str, columns: dict[str, int]) -> dict
 def of_trace(path: str, table: str, by: str, prefix: str = "") -> list[dict[str, Any]]:
     """Return the rows of a trace's table, with the texts of references."""
     names = list(roles(table))
-    with opened(path) as trace:
+    with opened_trace(path) as trace:
         texts = dict(trace.rows(by, ("id", "text" if by == "statement" else "name")))
         found = [
             {

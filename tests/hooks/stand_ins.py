@@ -189,18 +189,18 @@ def main() -> None:
     measured = {
         place: now
         for place, now in functions_by_place().items()
-        if now is not before.get(place) or _core.is_in_place(function_in(now))
+        if now is not before.get(place) or _core.is_measured_in_place(function_in(now))
     }
     queryprof.uninstall()
     bare = {place: answers(place) for place in measured}
     queryprof.install("second.qprof")
     differences: dict[str, list[str]] = {}
-    in_place = sum(_core.is_in_place(function_in(vars(o)[n])) for o, n in measured)
+    in_place = sum(_core.is_measured_in_place(function_in(vars(o)[n])) for o, n in measured)
     replaced_functions = [
         f"{owner} {name}"
         for owner, name in measured
         if isinstance(function_in(before.get((owner, name))), types.FunctionType)
-        and not _core.is_in_place(function_in(vars(owner)[name]))
+        and not _core.is_measured_in_place(function_in(vars(owner)[name]))
     ]
     for place in measured:
         for what, answer in answers(place).items():
@@ -210,7 +210,7 @@ def main() -> None:
     queryprof.uninstall()
     after = functions_by_place()
     left = [str(place) for place, was in before.items() if after.get(place) is not was]
-    left += [str(f) for f in after.values() if _core.is_in_place(function_in(f))]
+    left += [str(f) for f in after.values() if _core.is_measured_in_place(function_in(f))]
     for place in measured:
         left += [f"{place} {what}" for what, a in answers(place).items() if a != bare[place][what]]
     found = {

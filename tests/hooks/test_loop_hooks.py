@@ -213,12 +213,12 @@ def test_a_module_imported_late_has_its_own_loader() -> None:
         "assert type(b.__loader__).__name__ == 'SourceFileLoader', b.__loader__\n"
         "assert type(b.__spec__.loader).__name__ == 'SourceFileLoader'\n"
         "run = b.BaseEventLoop.__dict__['run_forever']\n"
-        "assert 'Probe' in type(run).__name__ or queryprof.core._core.is_in_place(run)\n"
+        "assert 'Probe' in type(run).__name__ or queryprof.core._core.is_measured_in_place(run)\n"
         "try:\n    import uvloop_that_is_not_there\nexcept ImportError: pass\n"
         "queryprof.uninstall()\n"
         "assert hook not in sys.meta_path\n"
         "run = b.BaseEventLoop.__dict__['run_forever']\n"
-        "assert type(run).__name__ == 'function' and not queryprof.core._core.is_in_place(run)\n"
+        "assert type(run).__name__ == 'function' and not queryprof.core._core.is_measured_in_place(run)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -241,7 +241,7 @@ def test_what_is_attached_late_is_put_back() -> None:
         "        except ImportError:\n            continue\n"
         "        found = getattr(found, owner) if owner else found\n"
         "        found = vars(found).get(name)\n"
-        "        yield id(found), _core.is_in_place(found)\n"
+        "        yield id(found), _core.is_measured_in_place(found)\n"
         "before = list(look())\n"
         "with queryprof.profile():\n"
         "    during = list(look())\n"

@@ -215,7 +215,7 @@ def test_placed_probe_measures_python_types() -> None:
     original = Driver.__dict__["execute"]
     with queryprof.profile() as recording:
         attachment = _core.attach(
-            Driver, "execute", _core.operations().index("execute"), None, False
+            Driver, "execute", _core.operation_names().index("execute"), None, False
         )
         assert Driver().execute("SELECT 1") == "select 1"
         assert Driver().execute(sql="SELECT 2") == "select 2"

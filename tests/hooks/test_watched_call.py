@@ -25,7 +25,7 @@ def test_what_the_watcher_raises_is_raised(when: bool) -> None:
         if is_over is when:
             raise LateError
 
-    wrapped: Any = _core.watched_call(called.append, watch)
+    wrapped: Any = _core.watched_call_wrapper(called.append, watch)
     with pytest.raises(LateError):
         wrapped(1)
     assert called == [1] * when
@@ -50,7 +50,7 @@ def test_what_the_watcher_returns_lives_as_long_as_the_call(raises: bool) -> Non
         return token
 
     last: Any = None
-    wrapped: Any = _core.watched_call(lambda: alive.append(last() is not None), watch)
+    wrapped: Any = _core.watched_call_wrapper(lambda: alive.append(last() is not None), watch)
     with pytest.raises(LateError) if raises else contextlib.nullcontext():
         wrapped()
     assert alive == [True, False]
@@ -58,7 +58,7 @@ def test_what_the_watcher_returns_lives_as_long_as_the_call(raises: bool) -> Non
 
 def test_a_watcher_sees_arguments_and_result_and_is_not_seen() -> None:
     seen: list[object] = []
-    wrapped: Any = _core.watched_call(divmod, lambda *call: seen.append(call))
+    wrapped: Any = _core.watched_call_wrapper(divmod, lambda *call: seen.append(call))
     traced: list[str] = []
     sys.setprofile(lambda frame, *_: traced.append(frame.f_code.co_name))
     try:
@@ -68,7 +68,7 @@ def test_a_watcher_sees_arguments_and_result_and_is_not_seen() -> None:
     assert "<lambda>" not in traced
     with pytest.raises(ZeroDivisionError):
         wrapped(7, 0)
-    named: Any = _core.watched_call(dict, lambda *call: seen.append(call))
+    named: Any = _core.watched_call_wrapper(dict, lambda *call: seen.append(call))
     assert named(connection=5, query=6) == {"connection": 5, "query": 6}
     assert seen == [
         (False, 7, 2, None, None, None),

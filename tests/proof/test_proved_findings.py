@@ -10,7 +10,7 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
-from queryprof.model.advice import Advice, Cost, DatabaseChange, Outweighed, Proof
+from queryprof.model.advice import Advice, Cost, DatabaseChange, OutweighedIndexes, Proof
 from queryprof.report.findings.text import details
 
 pytestmark = pytest.mark.once
@@ -28,7 +28,7 @@ def finding(code: str = INDEX) -> Finding:
 
 def advice(
     after_ns: float,
-    *outweighed: Outweighed,
+    *outweighed: OutweighedIndexes,
     is_complete: bool = True,
     is_drawn: bool = False,
 ) -> Advice:
@@ -79,8 +79,10 @@ def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
 
 
 def test_an_index_that_slows_inserts_shows_gain_and_cost() -> None:
-    other = Outweighed("CREATE INDEX i ON item (name);", ("SELECT name FROM item",), 9e8, 1e9, 5)
-    one = Outweighed("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
+    other = OutweighedIndexes(
+        "CREATE INDEX i ON item (name);", ("SELECT name FROM item",), 9e8, 1e9, 5
+    )
+    one = OutweighedIndexes("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
     (message,) = with_proofs([finding()], advice(1e6, other, one))
     assert message.code == one.sql
     assert "would save 200 ms, and 70,000 recorded inserts would lose 900 ms" in message.fix

@@ -16,12 +16,12 @@ from recorder.running_programs import OBEYS, POLLS, STANDBY, attached, running
 
 from conftest import QUERYPROF, Run, by_operation
 from queryprof.collect.reader import read_profile
-from queryprof.collect.target import Target
+from queryprof.collect.target import TraceTarget
 from queryprof.recorder import attaching, messages
 from queryprof.recorder.attaching import AttachError, attach
-from queryprof.recorder.autoload import Runner
+from queryprof.recorder.autoload import RunnerFacts
 from queryprof.recorder.standby import SIGNAL
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 from queryprof.version import __version__
 
 pytestmark = pytest.mark.once
@@ -37,7 +37,7 @@ def _waits_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refusal(pid: int) -> str:
     with pytest.raises(AttachError) as error:
-        attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+        attach(pid, RunnerFacts(os.getpid(), f"{os.getcwd()}/").variable)
     return str(error.value)
 
 
@@ -177,7 +177,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
             'c.sendall(b\'{"version": "0.1.0", "runner": "1::/tmp/"}\\n\')\n'
             "print(c.recv(100), flush=True)"
         )
-        name = messages.name_of(program.pid).decode("latin-1")
+        name = messages.socket_name(program.pid).decode("latin-1")
         code = code.replace("sys.argv[1]", repr(name))
         stranger = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -198,7 +198,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_waiting_command_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     with running(**STANDBY) as program, socket.socket(socket.AF_UNIX) as other:
-        other.bind(messages.name_of(program.pid))
+        other.bind(messages.socket_name(program.pid))
         assert (
             refusal(program.pid) == f"another command is about to attach to process {program.pid}"
         )
@@ -216,8 +216,8 @@ def test_a_command_waits_for_another_ones_answer() -> None:
     """
     with running(**STANDBY) as program:
         other = socket.socket(socket.AF_UNIX)
-        other.bind(messages.name_of(program.pid))
-        before, tried = attaching._waiting_for, threading.Event()
+        other.bind(messages.socket_name(program.pid))
+        before, tried = attaching._poll_for, threading.Event()
 
         class Waiting:
             """Notes that the name was not to be had, and has the other command leave it."""
@@ -232,43 +232,43 @@ def test_a_command_waits_for_another_ones_answer() -> None:
                 return self._waiting.poll(timeout_ms)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(attaching, "_waiting_for", Waiting)
-            attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+            patched.setattr(attaching, "_poll_for", Waiting)
+            attachment = attach(program.pid, RunnerFacts(os.getpid(), f"{os.getcwd()}/").variable)
             assert tried.is_set()
             assert program("is_on()") == "True"
             tried.clear()
             other = socket.socket(socket.AF_UNIX)
-            other.bind(messages.name_of(program.pid))
+            other.bind(messages.socket_name(program.pid))
             assert attachment.end() == ""
             assert tried.is_set()
         assert program("is_on()") == "False"
         program.end()
-    for path in regions_of(f"{os.getcwd()}/"):
+    for path in regions_of_trace(f"{os.getcwd()}/"):
         os.unlink(path)
 
 
 def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process with another id than the expected one is rejected."""
     with running(**STANDBY) as program:
-        name = messages.name_of(program.pid)
+        name = messages.socket_name(program.pid)
         looked = threading.Event()
         before = attaching._process_connecting
 
         def look(pid: int, process: int) -> AbstractContextManager[None]:
             with socket.socket(socket.AF_UNIX) as stranger:
                 stranger.connect(name)
-                messages.send(stranger, began=True)
+                messages.send_message(stranger, began=True)
             looked.set()
             return before(pid, process)
 
         monkeypatch.setattr(attaching, "_process_connecting", look)
-        attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+        attachment = attach(program.pid, RunnerFacts(os.getpid(), f"{os.getcwd()}/").variable)
         assert looked.is_set()
         assert program("is_on()") == "True"
         attachment.end()
         assert program("is_on()") == "False"
         program.end()
-    for path in regions_of(f"{os.getcwd()}/"):
+    for path in regions_of_trace(f"{os.getcwd()}/"):
         os.unlink(path)
 
 
@@ -330,14 +330,14 @@ def test_a_message_has_one_time_limit_however_often_a_byte_comes(
 
     dripping = Dripping()
     with pytest.raises(TimeoutError, match=r"no complete message within 10 s"):
-        messages.receive(dripping, 10)
+        messages.receive_message(dripping, 10)
     assert dripping.limits_s == [10, 6, 2]
 
 
 def test_a_silent_command_has_the_same_limit() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(TimeoutError, match=r"no complete message within 0\.01 s"):
-        messages.receive(ours, 0.01)
+        messages.receive_message(ours, 0.01)
 
 
 def test_a_command_that_sends_nothing(
@@ -348,9 +348,9 @@ def test_a_command_that_sends_nothing(
 
     monkeypatch.setattr(answer, "REQUEST_TIMEOUT_S", 0.01)
     with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(messages.name_of(os.getpid()))
+        silent.bind(messages.socket_name(os.getpid()))
         silent.listen()
-        answer.answer(lambda _runner, _owner: pytest.fail("it began"))
+        answer.answer_command(lambda _runner, _owner: pytest.fail("it began"))
     assert capfd.readouterr().err == ""
 
 
@@ -362,26 +362,26 @@ def test_a_command_that_leaves_before_the_answer(leaves: bool) -> None:
 
     request = {"version": __version__, "runner": f"{os.getpid()}::/nowhere/"}
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(messages.name_of(os.getpid()))
+        listening.bind(messages.socket_name(os.getpid()))
         listening.listen()
 
         def command() -> None:
             connection, _ = listening.accept()
             with connection:
-                messages.send(connection, **request)
+                messages.send_message(connection, **request)
                 if not leaves:
-                    assert messages.receive(connection, 60) == {"began": True}
+                    assert messages.receive_message(connection, 60) == {"began": True}
 
         def begin(_runner: str, owner: object) -> bool:
             if leaves:
                 thread.join()
             began.append(owner)
-            return session.start(target=lambda: Target("x.qprof", "", ""), owner=owner)
+            return session.start(target=lambda: TraceTarget("x.qprof", "", ""), owner=owner)
 
         began: list[object] = []
         thread = threading.Thread(target=command)
         thread.start()
-        answer.answer(begin)
+        answer.answer_command(begin)
         thread.join()
     assert began == [answer.attachment]
     assert bool(answer.attachment.runner) is session.is_on is not leaves

@@ -19,9 +19,9 @@ from conftest import by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.recorder import answer, attaching, forks, guardian, messages
 from queryprof.recorder.attaching import AttachedProcess, attach
-from queryprof.recorder.autoload import Runner
+from queryprof.recorder.autoload import RunnerFacts
 from queryprof.recorder.standby import SIGNAL
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 
 SELECT = ("SELECT ?", "execute")
 BY_DEBUGGER = hasattr(sys, "remote_exec")
@@ -47,11 +47,11 @@ def _on_a_machine_of_any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(pid: int) -> AttachedProcess:
-    return attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+    return attach(pid, RunnerFacts(os.getpid(), f"{os.getcwd()}/").variable)
 
 
 def forget() -> None:
-    for path in regions_of(f"{os.getcwd()}/"):
+    for path in regions_of_trace(f"{os.getcwd()}/"):
         os.unlink(path)
 
 
@@ -265,8 +265,8 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         if is_reaped:
             process.wait()
-        assert not answer._is_running(f"{process.pid}::/tmp/")
-    assert answer._is_running(f"{os.getpid()}::/tmp/")
+        assert not answer._is_runner_running(f"{process.pid}::/tmp/")
+    assert answer._is_runner_running(f"{os.getpid()}::/tmp/")
 
 
 @pytest.mark.once
@@ -303,9 +303,9 @@ def test_a_descriptor_that_the_program_closes(
 ) -> None:
     """A daemon closes all its descriptors. The next file with the same number stays open."""
     ours, theirs = socket.socketpair()
-    messages.send(theirs, end="")
+    messages.send_message(theirs, end="")
     number = ours.fileno()
-    monkeypatch.setattr(answer, "_connect", lambda: ours)
+    monkeypatch.setattr(answer, "_connect_to_command", lambda: ours)
 
     def close_all(_connection: object, **_message: object) -> None:
         if reused:
@@ -314,8 +314,8 @@ def test_a_descriptor_that_the_program_closes(
         else:
             os.close(number)
 
-    monkeypatch.setattr(answer, "send", close_all)
-    answer.answer(lambda _runner, _owner: pytest.fail("it began"))
+    monkeypatch.setattr(answer, "send_message", close_all)
+    answer.answer_command(lambda _runner, _owner: pytest.fail("it began"))
     if reused:
         assert os.write(number, b"mine") == 4
         os.close(number)
@@ -326,7 +326,7 @@ def test_a_descriptor_that_the_program_closes(
 
 def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "THREAD_ENDS", 10**9)
-    own = forks.Forks()
+    own = forks.ForkGuard()
     steps: list[str] = []
     waits = threading.Event()
 
@@ -335,7 +335,7 @@ def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.Monkey
         with own:
             steps.append("thread")
 
-    own.expect()
+    own.expect_thread()
     thread = threading.Thread(target=come)
     thread.start()
     monkeypatch.setattr("time.sleep", lambda _: waits.set())

@@ -19,10 +19,10 @@ from collect.killed_programs import (
 
 from conftest import Run
 from queryprof.collect import collection as collecting
-from queryprof.collect.collection import Collection
+from queryprof.collect.collection import CommandDirectory
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
-from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of_trace, regions_of_trace
 from queryprof.trace.store import TraceStore
 
 script = killed_programs.script
@@ -50,7 +50,7 @@ def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
         f"{DIES}"
     )
     killed(path)
-    assert len(checkpoints_of("x.qprof")) == 2
+    assert len(checkpoints_of_trace("x.qprof")) == 2
     assert read_profile("x.qprof")
     assert asked_in_all() > 200
 
@@ -100,13 +100,13 @@ def test_a_disk_that_is_full_for_a_while(
     os.mkdir(directory)
     code = (
         "import queryprof.recorder.session as"
-        f" module\nmodule.session.start(target=lambda: module.Target({directory + '/t.qprof'!r},"
+        f" module\nmodule.session.start(target=lambda: module.TraceTarget({directory + '/t.qprof'!r},"
         f" None, {directory!r}, is_collected=True))\nwork(5)\n{DIES}"
     )
     for _ in range(3):
         killed(script(code))
-    first, second, third = regions_of(directory)
-    collection = Collection(directory)
+    first, second, third = regions_of_trace(directory)
+    collection = CommandDirectory(directory)
     assert collection.take(first)
 
     def no_room(*_: object) -> int:

@@ -19,10 +19,10 @@ from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.recorder.session import session
 from queryprof.region.checked_facts import KINDS, REQUIRED, check_facts
-from queryprof.region.identity import facts_of
-from queryprof.region.live import Watch
+from queryprof.region.identity import region_facts
+from queryprof.region.live import ActivityReader
 from queryprof.region.region import Region, opened_region
-from queryprof.region.region_files import regions
+from queryprof.region.region_files import readable_regions
 
 pytestmark = pytest.mark.once
 
@@ -50,7 +50,7 @@ def test_what_a_recording_writes_is_right(tmp_path: Path) -> None:
     assert check_facts(FACTS) == FACTS
     with queryprof.profile():
         assert session.parts.identity is not None
-        facts = facts_of(Region(_core.region()))
+        facts = region_facts(Region(_core.region()))
         assert set(facts) <= set(KINDS)
         assert set(facts) >= set(REQUIRED)
 
@@ -97,7 +97,7 @@ for line in sys.stdin:
         connection.execute("SELECT ?", (number,)).fetchall()
     queryprof.is_installed()
     from queryprof.recorder.session import session
-    session.settle()
+    session.write_pending()
     print("done", flush=True)
 """
 
@@ -114,7 +114,7 @@ def program(name: str) -> Iterator[subprocess.Popen[str]]:
             yield running
         finally:
             running.kill()
-            for path in list(regions(pids={running.pid})):
+            for path in list(readable_regions(pids={running.pid})):
                 os.unlink(path)
 
 
@@ -128,29 +128,29 @@ def does(running: subprocess.Popen[str], executions: int) -> None:
 
 def test_a_region_that_becomes_damaged_is_left_out_and_the_others_are_not() -> None:
     with program("good.qprof") as good, program("bad.qprof") as bad:
-        watch = Watch(pids={good.pid, bad.pid})
-        assert {one.pid for one in watch.look()} == {good.pid, bad.pid}
+        watch = ActivityReader(pids={good.pid, bad.pid})
+        assert {one.pid for one in watch.read_activity()} == {good.pid, bad.pid}
         does(good, 3)
         does(bad, 3)
-        (path,) = regions(pids={bad.pid})
+        (path,) = readable_regions(pids={bad.pid})
         with opened_region(path) as region:
             table = region.tables["aggregates"]
             with open(path, "r+b") as file:
                 file.seek(table.at)
                 file.write(b"\xff" * table.row_bytes * region.counts["aggregates"])
-        (found,) = watch.look()
+        (found,) = watch.read_activity()
         assert found.pid == good.pid
         assert sum(one.calls for one in found.activities if one.operation == "execute") == 3
         assert [one.startswith(path) for one in watch.left_out] == [True]
         does(good, 2)
-        (found,) = watch.look()
+        (found,) = watch.read_activity()
         assert sum(one.calls for one in found.activities if one.operation == "execute") == 2
         watch.close()
 
 
 def test_a_region_with_damaged_facts_is_reported() -> None:
     with program("bad.qprof") as bad:
-        (path,) = regions(pids={bad.pid})
+        (path,) = readable_regions(pids={bad.pid})
         with opened_region(path) as region:
             place = region.tables["texts"].at + region["facts"] + 4
         text = repr({**FACTS, "trace": "/tmp/a\0b"}).encode()
@@ -158,5 +158,5 @@ def test_a_region_with_damaged_facts_is_reported() -> None:
             file.seek(place - 4)
             file.write(len(text).to_bytes(4, "little") + text)
         with opened_region(path) as region, pytest.raises(TraceError, match=r"damaged.*trace"):
-            facts_of(region)
-        assert Watch(pids={bad.pid}).look() == []
+            region_facts(region)
+        assert ActivityReader(pids={bad.pid}).read_activity() == []

@@ -17,7 +17,7 @@ from conftest import Run, by_operation
 from queryprof.collect import keep, recovery
 from queryprof.collect.reader import read_profile
 from queryprof.region.region import Region, opened_region
-from queryprof.region.region_files import SHARED_MEMORY, place_of_process, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, process_id_scope, regions_of_trace
 
 pytestmark = [
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
@@ -62,7 +62,7 @@ def test_a_copy_does_not_choose_where_its_trace_is_written(
 ) -> None:
     os.mkdir("other")
     program(f"work(5)\n{DIES}", "other/new.qprof")
-    (region,) = regions_of("other/new.qprof")
+    (region,) = regions_of_trace("other/new.qprof")
     shutil.move(region, "x.qprof.99.abc123.live")
     result = queryprof("report", "x.qprof")
     (written,) = Path().glob("*.qprof")
@@ -78,7 +78,7 @@ def test_directories_that_are_not_ours_stay(queryprof: Run) -> None:
     Path("x.qprof.other.parts", "runner").write_text("1 1\nanother-host boot 1")
     Path("x.qprof.other.parts", "letter.txt").touch()
     os.mkdir("x.qprof.dead.parts")
-    Path("x.qprof.dead.parts", "runner").write_text(f"99999999 1\n{place_of_process()}")
+    Path("x.qprof.dead.parts", "runner").write_text(f"99999999 1\n{process_id_scope()}")
     Path("x.qprof.dead.parts", "letter.txt").touch()
     assert queryprof("report", "x.qprof").returncode == 2
     assert len(list(Path().glob("*.parts/letter.txt"))) == 3
@@ -97,7 +97,7 @@ DAMAGES = {
 def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None:
     """Neither the reader nor a program that finds it at its end fails."""
     program(f"work(5)\n{DIES}")
-    (region,) = map(Path, regions_of("x.qprof"))
+    (region,) = map(Path, regions_of_trace("x.qprof"))
     old, new = DAMAGES[damage]
     data = region.read_bytes()
     with region.open("r+b") as file:
@@ -116,7 +116,7 @@ def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None
 
 def test_of_two_copies_the_later_counts(program: Program) -> None:
     program(f"work(5)\n{DIES}")
-    (region,) = map(Path, regions_of("x.qprof"))
+    (region,) = map(Path, regions_of_trace("x.qprof"))
     shutil.copy2(region, "x.qprof.7.1.live")
     shutil.copy2(region, "x.qprof.7.2.live")
     at = column_at(region, "turn_unix_ns")
@@ -145,7 +145,7 @@ def test_a_region_is_moved_to_the_disk_wholly_or_not(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(f"work(5)\n{DIES}")
-    (region,) = regions_of("x.qprof")
+    (region,) = regions_of_trace("x.qprof")
     write = os.pwrite
 
     def full(file: int, data: bytes, at: int) -> int:
@@ -156,11 +156,11 @@ def test_a_region_is_moved_to_the_disk_wholly_or_not(
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", full)
         recovery.move_to_disk([region], os.path.abspath("x.qprof"))
-        assert regions_of("x.qprof") == [region]
+        assert regions_of_trace("x.qprof") == [region]
         assert not list(Path().glob("*.live"))
         patched.setattr(os, "pwrite", lambda file, data, at: write(file, data[:5000], at))
         recovery.move_to_disk([region], os.path.abspath("x.qprof"))
-    assert not regions_of("x.qprof")
+    assert not regions_of_trace("x.qprof")
     assert asked() == 5
 
 
@@ -183,7 +183,7 @@ def test_parts_of_an_earlier_process_with_this_id(program: Program) -> None:
 def test_killed_before_the_sums_of_a_part_are_emptied(program: Program) -> None:
     """The part has its name, and the region still has the same sums."""
     program(f"work(5)\nsession.end_part()\nwork(7)\n{DIES}")
-    (region,) = map(Path, regions_of("x.qprof"))
+    (region,) = map(Path, regions_of_trace("x.qprof"))
     patch(region, column_at(region, "part_ended"), bytes(4))
     assert asked() == 5
     assert not list(Path().glob("*.live"))

@@ -21,7 +21,7 @@ from queryprof.collect.recordings import recordings_at
 from queryprof.core import _core
 from queryprof.region.pending import aggregate_rows
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ os._exit(0)
 SINGLE_STEP = 9
 SERVING = {
     number
-    for number, name in enumerate(_core.operations())
+    for number, name in enumerate(_core.operation_names())
     if name.startswith("fetch") or name == "next"
 }
 """The operations that begin no execution."""
@@ -151,7 +151,7 @@ def stopped(tmp_path: Path, text: str) -> Iterator[tuple[subprocess.Popen[bytes]
             if not os.WIFSTOPPED(status):
                 child.returncode = os.waitstatus_to_exitcode(status)
                 pytest.skip(f"ptrace is not permitted here (exit status {child.returncode})")
-            (path,) = regions_of(os.path.abspath("x.qprof"))
+            (path,) = regions_of_trace(os.path.abspath("x.qprof"))
             yield child, path
         finally:
             child.kill()

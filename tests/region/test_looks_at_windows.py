@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.region.live import Watch
+from queryprof.region.live import ActivityReader
 from queryprof.region.region_files import SHARED_MEMORY
 
 pytestmark = [
@@ -44,13 +44,13 @@ def test_each_call_is_seen_once() -> None:
         assert process.stdin
         assert process.stdout
         process.stdout.readline()
-        watch, seen = Watch(pids={process.pid}), []
-        watch.look()
+        watch, seen = ActivityReader(pids={process.pid}), []
+        watch.read_activity()
         for line in ("3", "5", "7,11", "2"):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
             process.stdout.readline()
-            (found,) = watch.look()
+            (found,) = watch.read_activity()
             calls = (one.calls for one in found.activities if one.operation == "execute")
             seen.append(sum(calls))
         watch.close()

@@ -19,7 +19,7 @@ import pytest
 from conftest import Run, by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of_trace, regions_of_trace
 
 pytestmark = [
     pytest.mark.once,
@@ -103,7 +103,7 @@ def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
         assert fetches - log.count(b"f") in (0, 1)
         assert in_histograms == executions
         Path("x.qprof").unlink()
-    assert not regions_of(os.path.abspath("x.qprof"))
+    assert not regions_of_trace(os.path.abspath("x.qprof"))
 
 
 @pytest.mark.slow
@@ -277,11 +277,11 @@ def test_children_that_nobody_collects(script: Script) -> None:
         assert parent.stdout
         parent.stdout.readline()
         trace = os.path.abspath("x.qprof")
-        assert len(regions_of(trace)) < 20
-        assert len(regions_of(trace)) + len(checkpoints_of(trace)) == 41
+        assert len(regions_of_trace(trace)) < 20
+        assert len(regions_of_trace(trace)) + len(checkpoints_of_trace(trace)) == 41
         parent.communicate("\n")
-    assert not regions_of(trace)
-    assert not checkpoints_of(trace)
+    assert not regions_of_trace(trace)
+    assert not checkpoints_of_trace(trace)
     asked = [by_operation(read_profile(str(name)))[SELECT] for name in Path().glob("*.qprof")]
     assert sorted(asked) == [1, *[3] * 40]
 
@@ -375,9 +375,9 @@ def test_copies_on_the_disk(script: Script) -> None:
         child.kill()
         child.wait()
     turns = [float(line.split()[1]) for line in Path("turns").read_text().splitlines()[:-1]]
-    assert checkpoints_of(os.path.abspath("x.qprof"))
+    assert checkpoints_of_trace(os.path.abspath("x.qprof"))
     asked = by_operation(read_profile("x.qprof"))[SELECT]
-    assert not checkpoints_of(os.path.abspath("x.qprof"))
+    assert not checkpoints_of_trace(os.path.abspath("x.qprof"))
     copied = sum(1 for seconds in turns if seconds < turns[-1] - 2.5)
     # The last line may be whole, and another turn may have begun.
     assert 10 * copied <= asked <= 10 * (len(turns) + 2)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from queryprof.region.region_files import checkpoints_of, copies_in, regions_of
+from queryprof.region.region_files import checkpoints_in, checkpoints_of_trace, regions_of_trace
 
 pytestmark = pytest.mark.once
 
@@ -21,17 +21,17 @@ pytestmark = pytest.mark.once
 def test_a_region_that_another_user_could_write_is_not_read(mode: int, is_read: bool) -> None:
     queryprof.install("x.qprof")
     sqlite3.connect(":memory:").execute("SELECT 1").connection.close()
-    (region,) = regions_of("x.qprof")
+    (region,) = regions_of_trace("x.qprof")
     planted = region.rpartition("-")[0] + "-planted"
     shutil.copy(region, planted)
     try:
         os.chmod(planted, mode)
-        assert (planted in regions_of("x.qprof")) is is_read
+        assert (planted in regions_of_trace("x.qprof")) is is_read
     finally:
         os.unlink(planted)
     queryprof.uninstall()
     copy = Path("x.qprof.7.abc.live")
     copy.write_bytes(b"")
     copy.chmod(mode)
-    assert bool(checkpoints_of("x.qprof")) is is_read
-    assert bool(copies_in("")) is is_read
+    assert bool(checkpoints_of_trace("x.qprof")) is is_read
+    assert bool(checkpoints_in("")) is is_read

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from queryprof.region.pending import _Settling
+from queryprof.region.pending import _PendingCalls
 from queryprof.region.region import Region
 
 pytestmark = pytest.mark.once
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 def test_rows_that_were_not_timed_take_as_long_as_the_others(timed: int, total_ns: int) -> None:
     """The process was killed, and reading the clock is expensive there."""
     rows: list[Any] = []
-    settling = _Settling(cast(Region, SimpleNamespace(ns=lambda ticks: ticks)), rows)
+    settling = _PendingCalls(cast(Region, SimpleNamespace(ns=lambda ticks: ticks)), rows)
     call = {
         "pending_calls": 100,
         "pending_timed_calls": timed,
@@ -30,6 +30,6 @@ def test_rows_that_were_not_timed_take_as_long_as_the_others(timed: int, total_n
         "pending_min_ticks": 8,
         "pending_max_ticks": 10,
     }
-    assert settling._settle_rows((1, 2, 3, 4, 0), call) == total_ns
+    assert settling._add_ended_rows((1, 2, 3, 4, 0), call) == total_ns
     (row,) = rows
     assert (row.count, row.total_ns, row.self_ns, row.max_ns) == (100, total_ns, total_ns, 10)

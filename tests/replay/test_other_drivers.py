@@ -14,7 +14,7 @@ from replay.recorded_workloads import PROGRAM, recorded
 from replay.test_workload import rows_of
 
 from conftest import Run
-from queryprof.replay.player import Order, play_workload
+from queryprof.replay.player import PlayOrder, play_workload
 from queryprof.replay.workload import INSIDE, OUTSIDE, read_workload
 
 pytestmark = pytest.mark.once
@@ -64,7 +64,7 @@ def test_a_replay_has_the_programs_transactions(
     }
     states = {(one.text, one.state) for one in found if one.text in wanted}
     assert states == set(wanted.items())
-    played = play_workload(Order("x.qprof", str(database), str(copy), ""))
+    played = play_workload(PlayOrder("x.qprof", str(database), str(copy), ""))
     assert not played.left_out
     assert played.executions > 90
     assert rows_of(copy) == rows_of(database)

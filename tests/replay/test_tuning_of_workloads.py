@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.replay.workload import prefix_of
+from queryprof.replay.workload import workload_prefix
 
 pytestmark = pytest.mark.once
 
@@ -119,7 +119,7 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
         "lab", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
     )
     (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
-    assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
+    assert str(path).startswith(workload_prefix(str(tmp_path / "x.qprof")))
     path.write_bytes(b"queryprof workload 1\n")
     assert "not a workload of this queryprof version" in bad(
         "lab", "replay", "x.qprof", "--db", before

@@ -20,7 +20,7 @@ from replay.recorded_workloads import recorded
 from conftest import Run
 from queryprof.core.settings import WORKLOAD_VARIABLE
 from queryprof.errors import TraceError
-from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
+from queryprof.replay.workload import INSIDE, OUTSIDE, UnknownValue, read_workload, workload_prefix
 
 pytestmark = pytest.mark.once
 
@@ -81,12 +81,12 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
         (b"", b"\0\xff"),
     ]
     assert inserts[5].parameters == [(1, 2), (3, 1)]
-    assert inserts[6].parameters is Unknown
+    assert inserts[6].parameters is UnknownValue
     assert not inserts[6].is_known
     (named,) = [one for one in found if one.text == "SELECT :x, :y"]
     assert named.parameters == {"x": 1, "y": "two"}
     (adapted,) = [one for one in found if one.text == "INSERT INTO t VALUES (?, 1)"]
-    assert adapted.parameters == (Unknown,)
+    assert adapted.parameters == (UnknownValue,)
     assert [one.failed for one in found if one.text == "SELECT nothing"] == [True]
     assert {one.database for one in found if one.text and "FROM" not in one.text} == {
         str(tmp_path / "t.db"),
@@ -176,7 +176,7 @@ def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
             db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
         """)
     )
-    limited = {WORKLOAD_VARIABLE: f"1000000:{prefix_of(os.path.abspath('x.qprof'))}"}
+    limited = {WORKLOAD_VARIABLE: f"1000000:{workload_prefix(os.path.abspath('x.qprof'))}"}
     queryprof("run", "--no-report", "-o", "x.qprof", program, env=limited)
     workload = read_workload("x.qprof")
     assert workload.is_cut
@@ -225,11 +225,11 @@ def test_a_replay_has_the_programs_transactions(
     queryprof: Run, before: Path, tmp_path: Path
 ) -> None:
     """The copy has the same content as the program's database afterwards."""
-    from queryprof.replay.player import Order, play_workload
+    from queryprof.replay.player import PlayOrder, play_workload
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(before.read_bytes())
-    played = play_workload(Order("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
+    played = play_workload(PlayOrder("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
     assert rows_of(copy) == rows_of(tmp_path / "t.db")
     assert played.executions > 120
     assert not played.left_out

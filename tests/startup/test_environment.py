@@ -15,7 +15,7 @@ import pytest
 import queryprof.startup
 from conftest import Run, by_operation
 from queryprof.collect.reader import read_profile
-from queryprof.recorder.autoload import Runner
+from queryprof.recorder.autoload import RunnerFacts
 
 Script = Callable[[str], Path]
 
@@ -147,19 +147,19 @@ def test_a_program_with_little_address_space_has_it_for_itself(
 )
 def test_what_is_no_runner(value: str) -> None:
     """Such a process is recorded as usual, whoever has set the variable."""
-    assert Runner.parse(value) is None
+    assert RunnerFacts.parse(value) is None
 
 
 def test_a_runner_is_read_as_it_was_written() -> None:
-    for runner in (Runner(7, "/tmp/a:b\n/"), Runner(8, "/x/", profiles_functions=True)):
-        again = Runner.parse(runner.variable)
+    for runner in (RunnerFacts(7, "/tmp/a:b\n/"), RunnerFacts(8, "/x/", profiles_functions=True)):
+        again = RunnerFacts.parse(runner.variable)
         assert again is not None
         assert vars(again) == vars(runner)
 
 
 @pytest.mark.parametrize("word", ["", "x", "cprofil", "cprofile:", "1"])
 def test_only_the_word_profiles_functions(word: str) -> None:
-    runner = Runner.parse(f"7:{word}:/a/")
+    runner = RunnerFacts.parse(f"7:{word}:/a/")
     assert runner is None or not runner.profiles_functions
 
 

@@ -18,7 +18,7 @@ import pytest
 from conftest import QUERYPROF, Run
 from queryprof.collect.reader import read_profile
 from queryprof.hooks import first_use
-from queryprof.hooks.first_use import MEASURED, FirstUse
+from queryprof.hooks.first_use import MEASURED, FirstUseFinder
 from queryprof.hooks.libraries import HOMES
 from queryprof.model import Profile
 
@@ -244,7 +244,7 @@ class Beginning:
 
     def __init__(self) -> None:
         self.count = 0
-        self.waiting = FirstUse(self)
+        self.waiting = FirstUseFinder(self)
         self.has_begun, self.may_end = threading.Event(), threading.Event()
 
     def __call__(self) -> None:
@@ -336,7 +336,7 @@ def test_what_is_imported_already_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "meta_path", [])
     monkeypatch.setattr(sys, "modules", {"_sqlite3": sys})
     begun: list[int] = []
-    FirstUse(lambda: begun.append(1)).wait()
+    FirstUseFinder(lambda: begun.append(1)).wait()
     assert (begun, sys.meta_path) == ([1], [])
 
 

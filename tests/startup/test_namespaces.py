@@ -17,7 +17,7 @@ from collect.killed_programs import (
 )
 
 from conftest import QUERYPROF, Run
-from queryprof.region.region_files import SHARED_MEMORY, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, regions_of_trace
 
 script = killed_programs.script
 
@@ -81,7 +81,7 @@ def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
         capture_output=True,
         check=False,
     )
-    assert not regions_of("x.qprof")
+    assert not regions_of_trace("x.qprof")
     assert asked() > 50
     assert queryprof("report", "x.qprof").returncode == 0
 
@@ -99,10 +99,10 @@ def test_a_process_that_cannot_be_seen_keeps_its_memory(script: Script) -> None:
     ) as program:
         assert program.stdout
         program.stdout.readline()
-        regions = regions_of("x.qprof")
+        regions = regions_of_trace("x.qprof")
         reader = [*NAMESPACE, f'exec {sys.executable} -c "{save_left_recordings}"']
         done = subprocess.run(reader, capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr) == ("[]\n", "")
-        assert regions_of("x.qprof") == regions != []
+        assert regions_of_trace("x.qprof") == regions != []
         program.communicate("\n")
     assert asked() == 5

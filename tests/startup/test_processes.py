@@ -18,7 +18,7 @@ import pytest
 from conftest import Run, by_operation, traces_in
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 
 Script = Callable[..., Path]
 
@@ -215,7 +215,7 @@ def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
     assert process.start_unix_ns < begun_ns
     assert 1e9 < process.end_unix_ns - begun_ns < elapsed_ns
     assert Path("x.qprof").exists()
-    assert not regions_of(os.path.abspath("x.qprof"))
+    assert not regions_of_trace(os.path.abspath("x.qprof"))
 
 
 def test_a_running_process_is_read(script: Script) -> None:

@@ -184,7 +184,9 @@ def recorded(draw: random.Random, case: Path) -> Case:
     path = source_of(kind, draw, source, case)
     for region in case.joinpath("shm").iterdir():
         if "-running" in region.name:
-            region_mutations.live(region, os.getpid(), region_files.started_at(os.getpid()))
+            region_mutations.live(
+                region, os.getpid(), region_files.process_start_ticks(os.getpid())
+            )
     before = names_of(case, path)
     how = f"{kind} {region_mutations.region(draw, path, case)}"
     for region in [*case.joinpath("shm").iterdir(), path]:

@@ -30,9 +30,9 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from strangers import region_mutations
 
-from queryprof.cli.prometheus import Endpoint, _MetricsServer
+from queryprof.cli.prometheus import ServedCounters, _MetricsServer
 from queryprof.region import region_files
-from queryprof.region.live import Watch
+from queryprof.region.live import ActivityReader
 
 HANG_S = 60
 CALLS_OF_ONE, CALLS_BEFORE = 2, 1
@@ -82,13 +82,13 @@ def request(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
 
 def serve(orders: IO[str], answers: IO[str]) -> None:
     """Serve the counters, and look at the recordings on request."""
-    endpoint = Endpoint(Watch())
+    endpoint = ServedCounters(ActivityReader())
     server = _MetricsServer(("127.0.0.1", 0), endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], file=answers, flush=True)
     for _ in orders:
         try:
-            endpoint.look()
+            endpoint.read_processes()
             answer = "looked"
         except Exception as error:
             answer = f"{type(error).__name__}: {error}".replace("\n", " ")
@@ -157,7 +157,7 @@ def scrape(
     orders, answers, port = served
     case, shared = root / "case", Path(region_files.SHARED_MEMORY)
     (source,) = (root / "recorded" / "shm").glob("bad running *")
-    started, executions = region_files.started_at(os.getpid()), 0
+    started, executions = region_files.process_start_ticks(os.getpid()), 0
     for number in numbers:
         faulthandler.dump_traceback_later(HANG_S, exit=True)
         draw = random.Random(f"{seed} prometheus {number}")

@@ -24,7 +24,7 @@ from strangers import mutations
 from conftest import QUERYPROF
 from queryprof.analysis.views import DIMENSIONS
 from queryprof.cli.report import VIEWS
-from queryprof.region.region_files import regions_of
+from queryprof.region.region_files import regions_of_trace
 
 pytestmark = pytest.mark.once
 
@@ -88,7 +88,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "program.py",
     )
     run(sys.executable, "killed.py", status=-signal.SIGKILL)
-    (found,) = regions_of(str(place / "k.qprof"))
+    (found,) = regions_of_trace(str(place / "k.qprof"))
     shutil.move(found, place / "region")
     run(
         sys.executable,

@@ -12,7 +12,7 @@ import pytest
 from strangers import mutations
 
 from queryprof.errors import TraceError
-from queryprof.trace.opening import opened_file
+from queryprof.trace.opening import opened_finished_trace
 from queryprof.trace.store import TraceStore
 
 pytestmark = pytest.mark.once
@@ -26,7 +26,7 @@ def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
     journal = Path(f"{trace}-journal")
     journal.write_bytes(mutations.journal_of(trace, kept))
     before = journal.read_bytes()
-    with pytest.raises(TraceError, match="names another file"), opened_file(str(trace)):
+    with pytest.raises(TraceError, match="names another file"), opened_finished_trace(str(trace)):
         pass
     assert (kept.exists(), journal.read_bytes()) == (True, before)
     with closing(sqlite3.connect(trace)) as db:
@@ -41,7 +41,7 @@ def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> 
     with closing(sqlite3.connect(trace)) as db:
         db.execute("PRAGMA journal_mode = WAL")
     before = trace.read_bytes()
-    with opened_file(str(trace)):
+    with opened_finished_trace(str(trace)):
         assert list(tmp_path.iterdir()) == [trace]
     assert (list(tmp_path.iterdir()), trace.read_bytes()) == ([trace], before)
 
@@ -56,7 +56,7 @@ def test_a_link_leads_to_no_other_journal(tmp_path: Path) -> None:
     journal.write_bytes(mutations.journal_of(folder / "real.qprof", kept))
     link.symlink_to(folder / "real.qprof")
     Path(f"{link}-journal").write_bytes(b"x" * 600)
-    with pytest.raises(TraceError, match="names another file"), opened_file(str(link)):
+    with pytest.raises(TraceError, match="names another file"), opened_finished_trace(str(link)):
         pass
     assert kept.exists()
     assert journal.exists()

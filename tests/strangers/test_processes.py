@@ -214,10 +214,10 @@ def test_limits_and_the_end_with_the_parent() -> None:
 
 
 def test_a_script_is_played_statement_by_statement() -> None:
-    from queryprof.replay.player import statements_of
+    from queryprof.replay.player import split_script
 
     trigger = "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT ';'; DELETE FROM t; END;"
-    found = statements_of(f"SELECT 1;-- a;b\nSELECT ';' /* ; */; {trigger} SELECT 2")
+    found = split_script(f"SELECT 1;-- a;b\nSELECT ';' /* ; */; {trigger} SELECT 2")
     assert [one.strip() for one in found] == [
         "SELECT 1;",
         "-- a;b\nSELECT ';' /* ; */;",

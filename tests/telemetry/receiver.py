@@ -13,7 +13,7 @@ from typing import Any
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from queryprof.telemetry.otlp_sending import EndpointSettings, Sender
+from queryprof.telemetry.otlp_sending import EndpointSettings, OtlpSender
 
 REQUESTS = {
     "/v1/metrics": metrics_service_pb2.ExportMetricsServiceRequest,
@@ -103,7 +103,7 @@ def values(point: Any) -> dict[str, Any]:
     return {one.key: one.value.string_value or one.value.int_value for one in point.attributes}
 
 
-def sender(url: str, **settings: Any) -> tuple[Sender, list[str], list[float]]:
+def sender(url: str, **settings: Any) -> tuple[OtlpSender, list[str], list[float]]:
     notes: list[str] = []
     waits: list[float] = []
-    return Sender(EndpointSettings(url, **settings), notes.append, waits.append), notes, waits
+    return OtlpSender(EndpointSettings(url, **settings), notes.append, waits.append), notes, waits

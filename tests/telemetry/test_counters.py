@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from queryprof.model.live import Activity, LoopActivity, ProcessActivity
 from queryprof.telemetry import counters as module
-from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Key, MetricSeries, ProgramNames
+from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, MetricSeries, ProgramNames, SeriesKey
 
 pytestmark = pytest.mark.once
 
@@ -38,7 +38,7 @@ def activity(statement: str, ns: int, calls: int = 1) -> Activity:
 )
 def test_nothing_goes_down_or_leaves(looks: list[list[tuple[str, int]]]) -> None:
     counters = MetricSeries()
-    before: dict[Key, tuple[int, ...]] = {}
+    before: dict[SeriesKey, tuple[int, ...]] = {}
     calls = ns = 0
     for look in looks:
         counters.add([process(*(activity(name, time) for name, time in look))])
@@ -60,16 +60,16 @@ def test_nothing_goes_down_or_leaves(looks: list[list[tuple[str, int]]]) -> None
 def test_a_hundredth_gets_a_series(ns: int, is_shown: bool) -> None:
     counters = MetricSeries()
     counters.add([process(activity("large", 10_000 - ns), activity("small", ns))])
-    assert (Key(SHOP, "small") in counters.sums) == is_shown
-    assert (Key(SHOP, OTHER) in counters.sums) != is_shown
+    assert (SeriesKey(SHOP, "small") in counters.sums) == is_shown
+    assert (SeriesKey(SHOP, OTHER) in counters.sums) != is_shown
 
 
 def test_what_it_did_before_stays_in_the_others() -> None:
     counters = MetricSeries()
     counters.add([process(activity("large", 10**6), activity("rises", 10))])
     counters.add([process(activity("rises", 10**6))])
-    assert counters.sums[Key(SHOP, OTHER)].ns == 10
-    assert counters.sums[Key(SHOP, "rises")].ns == 10**6
+    assert counters.sums[SeriesKey(SHOP, OTHER)].ns == 10
+    assert counters.sums[SeriesKey(SHOP, "rises")].ns == 10**6
 
 
 def test_there_are_at_most_so_many_series(monkeypatch: pytest.MonkeyPatch) -> None:

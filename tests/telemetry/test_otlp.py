@@ -32,8 +32,8 @@ from queryprof.collect.reader import read_profile  # noqa: E402
 from queryprof.core import _core  # noqa: E402
 from queryprof.telemetry import otlp_export, otlp_metrics  # noqa: E402
 from queryprof.telemetry.otlp_export import OtlpExport  # noqa: E402
-from queryprof.telemetry.otlp_metrics import index_of  # noqa: E402
-from queryprof.telemetry.otlp_names import summary  # noqa: E402
+from queryprof.telemetry.otlp_metrics import exponential_bucket  # noqa: E402
+from queryprof.telemetry.otlp_names import statement_summary  # noqa: E402
 from queryprof.telemetry.otlp_sending import RejectedError  # noqa: E402
 
 
@@ -81,7 +81,7 @@ def test_a_receiver_has_what_the_trace_has(queryprof: Run, receiver: Receiver) -
         if not histogram:
             continue
         point = by_id[
-            otlp_metrics.AttributeNames(profile, False).of_statement(statement, ())[
+            otlp_metrics.AttributeNames(profile, False).statement_attributes(statement, ())[
                 "queryprof.statement.id"
             ]
         ]
@@ -96,7 +96,7 @@ def test_a_receiver_has_what_the_trace_has(queryprof: Run, receiver: Receiver) -
         }
         expected: Counter[int] = Counter()
         for bucket, count in histogram.items():
-            expected[index_of(bucket)] += count  # type: ignore[index]
+            expected[exponential_bucket(bucket)] += count  # type: ignore[index]
         assert counts == expected
         ours_ns = percentile(histogram, 0.95, longest_ns)
         assert ours_ns
@@ -263,7 +263,7 @@ def test_an_endpoint_that_takes_no_metrics_gets_the_spans(receiver: Receiver) ->
 @pytest.mark.parametrize("bucket", range(700))
 def test_a_bucket_goes_where_its_middle_lies(bucket: int) -> None:
     low, high = bucket_bounds(bucket)
-    index = index_of(bucket)
+    index = exponential_bucket(bucket)
     if not low:
         assert index is None
         return
@@ -275,7 +275,7 @@ def test_a_bucket_goes_where_its_middle_lies(bucket: int) -> None:
 
 @given(st.text())
 def test_a_summary_of_any_text(text: str) -> None:
-    assert len(summary(text)) <= 255
+    assert len(statement_summary(text)) <= 255
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_summary_of_any_text(text: str) -> None:
     ],
 )
 def test_a_summary(statement: str, expected: str) -> None:
-    assert summary(statement) == expected
+    assert statement_summary(statement) == expected
 
 
 HOSTILE = ("SELECT \udcff", "x" * 10**6, "\0", "'; DROP TABLE t; --", "SELECT \u202e")
@@ -372,8 +372,8 @@ def test_a_real_collector_counts_the_same(
 
 def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
     """A receiver treats a later begin as a reset."""
-    early = otlp_metrics.Point("queryprof.rows", 0, (), 10, 20, 3)
-    late = otlp_metrics.Point("queryprof.rows", 0, (), 20, 30, 4)
+    early = otlp_metrics.MetricPoint("queryprof.rows", 0, (), 10, 20, 3)
+    late = otlp_metrics.MetricPoint("queryprof.rows", 0, (), 20, 30, 4)
     for one, other in ((early, late), (late, early)):
         joined = otlp_export._add_point(one, other)
         assert (joined.start_unix_ns, joined.end_unix_ns, joined.value) == (10, 30, 7)
@@ -381,9 +381,12 @@ def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
 
 def test_a_cumulative_value_keeps_the_longest() -> None:
     """It has all calls so far, so its longest call is that of any of its parts."""
-    short, long = otlp_metrics.Durations({0: 1}, 0, 5, 5), otlp_metrics.Durations({1: 1}, 0, 9, 9)
+    short, long = (
+        otlp_metrics.DurationHistogram({0: 1}, 0, 5, 5),
+        otlp_metrics.DurationHistogram({1: 1}, 0, 9, 9),
+    )
     for one, other in ((short, long), (long, short)):
-        before = otlp_metrics.Point(otlp_metrics.DURATION, 0, (), 10, 20, one)
-        after = otlp_metrics.Point(otlp_metrics.DURATION, 0, (), 20, 30, other)
+        before = otlp_metrics.MetricPoint(otlp_metrics.DURATION, 0, (), 10, 20, one)
+        after = otlp_metrics.MetricPoint(otlp_metrics.DURATION, 0, (), 20, 30, other)
         joined = otlp_export._add_point(before, after).value
-        assert joined == otlp_metrics.Durations({0: 1, 1: 1}, 0, 14, 9)
+        assert joined == otlp_metrics.DurationHistogram({0: 1, 1: 1}, 0, 14, 9)

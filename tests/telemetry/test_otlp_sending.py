@@ -23,7 +23,7 @@ from telemetry.receiver import Receiver, receiving, sender  # noqa: E402
 from telemetry.test_otlp import record  # noqa: E402
 
 from queryprof.telemetry import otlp_sending  # noqa: E402
-from queryprof.telemetry.otlp_sending import OtlpError, settings_in  # noqa: E402
+from queryprof.telemetry.otlp_sending import OtlpError, read_endpoint_settings  # noqa: E402
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> N
     }
     assert queryprof("fleet", "export", "--otlp", "env", "x.qprof", env=variables).returncode == 0
     assert receiver.headers[0]["Authorization"] == "Bearer abc"
-    settings = settings_in({"OTEL_EXPORTER_OTLP_TIMEOUT": "500"})
+    settings = read_endpoint_settings({"OTEL_EXPORTER_OTLP_TIMEOUT": "500"})
     assert (settings.endpoint, settings.timeout_s) == ("http://localhost:4318", 0.5)
 
 

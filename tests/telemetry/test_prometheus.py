@@ -29,12 +29,12 @@ from prometheus_client.openmetrics.parser import (  # noqa: E402
 )
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 
-from queryprof.cli.prometheus import Endpoint  # noqa: E402
+from queryprof.cli.prometheus import ServedCounters  # noqa: E402
 from queryprof.fleet.names import identifier  # noqa: E402
 from queryprof.model.live import Activity, ProcessActivity  # noqa: E402
-from queryprof.region.live import Watch, records_for  # noqa: E402
+from queryprof.region.live import ActivityReader, trace_path_filter  # noqa: E402
 from queryprof.telemetry.counters import MetricSeries  # noqa: E402
-from queryprof.telemetry.prometheus_metrics import exposed  # noqa: E402
+from queryprof.telemetry.prometheus_metrics import exposition  # noqa: E402
 
 OPEN = "application/openmetrics-text; version=1.0.0"
 WORKS = """
@@ -123,8 +123,8 @@ def executed(found: Samples) -> list[float]:
     ]
 
 
-def scraped(endpoint: Endpoint) -> Samples:
-    endpoint.look()
+def scraped(endpoint: ServedCounters) -> Samples:
+    endpoint.read_processes()
     return samples(endpoint.content("")[1].decode())
 
 
@@ -132,7 +132,7 @@ def scraped(endpoint: Endpoint) -> Samples:
 def test_counters_rise_while_processes_come_and_end_and_end_windows() -> None:
     """Every call is counted, including calls in windows that end between two scrapes."""
     trace = os.path.abspath("shop.qprof")
-    endpoint = Endpoint(Watch(records_for(os.path.dirname(trace))))
+    endpoint = ServedCounters(ActivityReader(trace_path_filter(os.path.dirname(trace))))
     before: Samples = {}
     expected = 0
     programs: list[Program] = []
@@ -167,10 +167,10 @@ def test_hostile_texts_are_parsed_by_both_parsers() -> None:
     counters.add(
         [ProcessActivity(1, (), "", False, 1, tuple(activities), (), (), "a\nb\udcff", '"7\\')]
     )
-    kind, content = exposed(counters, "")
+    kind, content = exposition(counters, "")
     assert kind.startswith("text/plain")
     assert calls(samples(content.decode())) == len(HOSTILE)
-    kind, content = exposed(counters, OPEN)
+    kind, content = exposition(counters, OPEN)
     assert kind.startswith("application/openmetrics-text")
     families = {one.name: one for one in openmetrics_families(content.decode())}
     texts = [one.labels["statement"] for one in families["queryprof_statement"].samples]
@@ -381,15 +381,15 @@ def test_clients_that_send_nothing_keep_no_scraper_away(served: int) -> None:
 
 
 def test_an_endpoint_whose_looks_fail_ends() -> None:
-    endpoint = Endpoint(Watch(pids={0}))
+    endpoint = ServedCounters(ActivityReader(pids={0}))
     ended: list[str] = []
 
     def fail() -> int:
         raise RuntimeError("no more")
 
-    endpoint.look = fail  # type: ignore[method-assign]
+    endpoint.read_processes = fail  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queryprof.cli.prometheus.LOOK_S", 0.0)
-        endpoint.look_again(lambda: ended.append("ended"))
+        endpoint.read_repeatedly(lambda: ended.append("ended"))
     assert ended == ["ended"]
     assert endpoint.failure == "RuntimeError: no more"

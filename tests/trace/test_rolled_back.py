@@ -14,7 +14,7 @@ def test_rows_that_were_rolled_back_have_no_number(monkeypatch: pytest.MonkeyPat
     with store.transaction():
         first = store.id("statement", "SELECT 1", None, "sqlite")
     with monkeypatch.context() as patch:
-        patch.setattr(store, "settle", lambda: 1 / 0)  # when the rows are written
+        patch.setattr(store, "remove_surplus", lambda: 1 / 0)  # when the rows are written
         with pytest.raises(ZeroDivisionError), store.transaction():
             store.id("statement", "SELECT 2", None, "sqlite")
     with store.transaction():

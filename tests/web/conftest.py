@@ -25,7 +25,7 @@ Serving = Callable[..., AbstractContextManager[str]]
 @pytest.fixture(autouse=True)
 def _no_requests_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """All badges of a process list the same requests."""
-    monkeypatch.setattr(requests, "requests", requests.Requests())
+    monkeypatch.setattr(requests, "requests", requests.RecentRequests())
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ def test_work_that_outlives_its_request_is_of_no_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "MIN_NAMES", 1)
-    monkeypatch.setattr(requests, "requests", requests.Requests())
+    monkeypatch.setattr(requests, "requests", requests.RecentRequests())
     begins, done = threading.Event(), threading.Event()
 
     def poll() -> None:

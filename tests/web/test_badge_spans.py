@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from queryprof.core.span import nesting
-from queryprof.web.badge_requests import Requests
+from queryprof.web.badge_requests import RecentRequests
 
 pytestmark = pytest.mark.once
 
 
 def test_spans_stay_the_request_s_until_the_last_one_has_ended() -> None:
-    requests = Requests()
+    requests = RecentRequests()
     first = requests.begin("GET /1", "/1")
     second = requests.begin("GET /2", "/2")
     assert nesting.is_off

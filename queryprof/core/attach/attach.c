@@ -27,7 +27,7 @@ typedef struct {
     PyObject *measured; /* owned: the replacement */
 } attachment;
 
-static void release(attachment *a)
+static void release_attachment(attachment *a)
 {
     Py_XDECREF(a->wrapper);
     Py_XDECREF(a->owner);
@@ -40,7 +40,7 @@ static void release(attachment *a)
 
 static void release_capsule(PyObject *capsule)
 {
-    release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
+    release_attachment(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
 }
 
 /* Returns an attribute from the owner's own dict (a new reference); NULL with an exception. */
@@ -73,7 +73,7 @@ static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
 
 /* Returns the offset of a type's member with one of two C types (T_LONG, T_OBJECT, ...), or 0 if
  * there is none. */
-static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
+static Py_ssize_t member_offset(PyTypeObject *type, const char *name, int c_type, int or_type)
 {
     PyObject *key = PyUnicode_FromString(name);
     PyObject *member = key ? own_attribute((PyObject *)type, key) : NULL;
@@ -193,7 +193,7 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
 
 /* Returns the function of a class method or static method, or otherwise the object itself (a new
  * reference); NULL with an exception. */
-static PyObject *function_of(PyObject *found)
+static PyObject *unwrapped_function(PyObject *found)
 {
     bool is_method =
         Py_IS_TYPE(found, &PyClassMethod_Type) || Py_IS_TYPE(found, &PyStaticMethod_Type);
@@ -202,7 +202,7 @@ static PyObject *function_of(PyObject *found)
 
 /* Returns the wrapper as a class method or static method if the original is one (a new reference);
  * NULL with an exception. */
-static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
+static PyObject *wrapper_in_original_form(PyObject *found, PyObject *wrapper)
 {
     if (Py_IS_TYPE(found, &PyClassMethod_Type)) {
         return PyClassMethod_New(wrapper);
@@ -220,7 +220,7 @@ static bool has_other_names(PyObject *owner, PyObject *found)
     int names = 0;
     for (Py_ssize_t i = 0; values && i < PyList_GET_SIZE(values); i++) {
         PyObject *value = PyList_GET_ITEM(values, i);
-        names += value == found || qp_probe_call_wraps(value, found);
+        names += value == found || qp_is_probe_wrapper_of(value, found);
     }
     qp_exception_clear(); /* no such dict: the function has one name */
     Py_XDECREF(values);
@@ -232,7 +232,7 @@ static bool has_other_names(PyObject *owner, PyObject *found)
  * inside a class method or a wrapper made with functools.wraps. */
 static bool is_coroutine_function(PyObject *found)
 {
-    PyObject *function = function_of(found);
+    PyObject *function = unwrapped_function(found);
     bool is = false;
     for (int depth = 0; function && depth < DEEPEST_DECORATION && !is; depth++) {
         is = PyFunction_Check(function) &&
@@ -257,33 +257,33 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     stands_in.stands_in = true;
     stands_in.has_receiver = PyType_Check(a->owner) && !Py_IS_TYPE(found, &PyStaticMethod_Type);
     stands_in.is_awaited = is_coroutine_function(found);
-    PyObject *function = function_of(found);
+    PyObject *function = unwrapped_function(found);
     PyObject *called =
         function && PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     PyObject *known = called ? qp_in_place_wrapper(called) : NULL;
-    if (known && qp_probe_call_is(known)) { /* already measured for another class or module */
+    if (known && qp_is_probe_wrapper(known)) { /* already measured for another class or module */
         Py_DECREF(function);
         return 0;
     }
-    PyObject *wrapper = function ? qp_probe_call(types->wrapper_type, &stands_in, function,
-                                                 types->coroutine_proxy_type)
+    PyObject *wrapper = function ? qp_probe_wrapper_new(types->wrapper_type, &stands_in, function,
+                                                        types->coroutine_proxy_type)
                                  : NULL;
     Py_XDECREF(function);
     if (!wrapper) {
         return -1;
     }
-    if (!has_other_names(a->owner, found) && qp_in_place_begin(wrapper, a->name)) {
+    if (!has_other_names(a->owner, found) && qp_in_place_install(wrapper, a->name)) {
         a->in_place = wrapper;
         return 0;
     }
     a->replaced = Py_NewRef(found);
-    a->measured = in_form_of(found, wrapper);
+    a->measured = wrapper_in_original_form(found, wrapper);
     Py_DECREF(wrapper);
     return a->measured ? set_attribute(a->owner, a->name, a->measured) : -1;
 }
 
-static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
-                        const qp_module_state *types)
+static int attach_attribute(attachment *a, PyObject *found, const qp_probe *probe,
+                            const qp_module_state *types)
 {
     int attached = 0;
     if (probe->system != QP_SYSTEM_SQLITE) {
@@ -318,19 +318,19 @@ PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
     a->name = Py_NewRef(name);
     capsule = PyCapsule_New(a, CAPSULE_NAME, release_capsule);
     if (!capsule) {
-        release(a);
+        release_attachment(a);
         goto done;
     }
     qp_probe probe = *given;
     PyTypeObject *cursor_type = given->cursor_type;
     if (cursor_type) {
-        probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
+        probe.rowcount_offset = member_offset(cursor_type, "rowcount", T_LONG, T_LONG);
         /* A connection is only used with the SQLite of sqlite3. */
         probe.connection_offset =
             given->has_own_sqlite ? 0
-                                  : find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
+                                  : member_offset(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
     }
-    if (attach_found(a, found, &probe, types) < 0) {
+    if (attach_attribute(a, found, &probe, types) < 0) {
         Py_CLEAR(capsule);
     }
 done:
@@ -358,7 +358,7 @@ int qp_detach(PyObject *capsule)
         return -1;
     }
     if (a->in_place) {
-        qp_in_place_end(a->in_place);
+        qp_in_place_remove(a->in_place);
         Py_CLEAR(a->in_place);
         return 0;
     }

@@ -3,12 +3,12 @@
 enum { METHODS = 32, SLOTS = 8 };
 
 /* Returns the n-th argument of a vectorcall (borrowed), or NULL. */
-static PyObject *nth(PyObject *const *args, Py_ssize_t count, Py_ssize_t n)
+static PyObject *nth_argument(PyObject *const *args, Py_ssize_t count, Py_ssize_t n)
 {
     return n < count ? args[n] : NULL;
 }
 
-static PyObject *nth_of_tuple(PyObject *args, Py_ssize_t n)
+static PyObject *nth_tuple_argument(PyObject *args, Py_ssize_t n)
 {
     return n < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, n) : NULL;
 }
@@ -70,7 +70,8 @@ static inline PyObject *forward_o(const qp_trampoline *t, PyObject *self, PyObje
 static inline PyObject *forward_varargs(const qp_trampoline *t, PyObject *self, PyObject *args)
 {
     PyCFunction original = (PyCFunction)t->original;
-    qp_call *call = qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1));
+    qp_call *call =
+        qp_call_begin(&t->probe, self, nth_tuple_argument(args, 0), nth_tuple_argument(args, 1));
     if (!call) {
         return original(self, args);
     }
@@ -83,7 +84,8 @@ static inline PyObject *forward_keywords(const qp_trampoline *t, PyObject *self,
                                          PyObject *keywords)
 {
     PyCFunctionWithKeywords original = (PyCFunctionWithKeywords)t->original;
-    qp_call *call = qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1));
+    qp_call *call =
+        qp_call_begin(&t->probe, self, nth_tuple_argument(args, 0), nth_tuple_argument(args, 1));
     if (!call) {
         return original(self, args, keywords);
     }
@@ -99,7 +101,8 @@ static inline PyObject *forward_fast(const qp_trampoline *t, PyObject *self, PyO
                                      Py_ssize_t count)
 {
     fast_function original = (fast_function)t->original;
-    qp_call *call = qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1));
+    qp_call *call =
+        qp_call_begin(&t->probe, self, nth_argument(args, count, 0), nth_argument(args, count, 1));
     if (!call) {
         return original(self, args, count);
     }
@@ -113,7 +116,8 @@ static inline PyObject *forward_fast_keywords(const qp_trampoline *t, PyObject *
                                               PyObject *names)
 {
     fast_keywords_function original = (fast_keywords_function)t->original;
-    qp_call *call = qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1));
+    qp_call *call =
+        qp_call_begin(&t->probe, self, nth_argument(args, count, 0), nth_argument(args, count, 1));
     if (!call) {
         return original(self, args, count, names);
     }
@@ -289,8 +293,8 @@ static const qp_function get_functions[SLOTS] = {EIGHT(GETTER_POINTER, 0)};
 static const qp_function subscript_functions[SLOTS] = {EIGHT(SUBSCRIPT_POINTER, 0)};
 static const qp_function ass_subscript_functions[SLOTS] = {EIGHT(ASS_SUBSCRIPT_POINTER, 0)};
 
-static qp_trampoline *take(qp_trampoline *all, const qp_function *functions, int count,
-                           qp_function *function)
+static qp_trampoline *take_trampoline(qp_trampoline *all, const qp_function *functions, int count,
+                                      qp_function *function)
 {
     for (int i = 0; i < count; i++) {
         if (!all[i].is_taken) {
@@ -306,17 +310,17 @@ qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function)
 {
     switch (flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST)) {
     case METH_NOARGS:
-        return take(noargs, noargs_functions, METHODS, function);
+        return take_trampoline(noargs, noargs_functions, METHODS, function);
     case METH_O:
-        return take(o, o_functions, METHODS, function);
+        return take_trampoline(o, o_functions, METHODS, function);
     case METH_VARARGS:
-        return take(varargs, varargs_functions, METHODS, function);
+        return take_trampoline(varargs, varargs_functions, METHODS, function);
     case METH_VARARGS | METH_KEYWORDS:
-        return take(keywords, keywords_functions, METHODS, function);
+        return take_trampoline(keywords, keywords_functions, METHODS, function);
     case METH_FASTCALL:
-        return take(fast, fast_functions, METHODS, function);
+        return take_trampoline(fast, fast_functions, METHODS, function);
     case METH_FASTCALL | METH_KEYWORDS:
-        return take(fast_keywords, fast_keywords_functions, METHODS, function);
+        return take_trampoline(fast_keywords, fast_keywords_functions, METHODS, function);
     default:
         return NULL;
     }
@@ -324,20 +328,20 @@ qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function)
 
 qp_trampoline *qp_trampoline_for_getter(qp_function *function)
 {
-    return take(get, get_functions, SLOTS, function);
+    return take_trampoline(get, get_functions, SLOTS, function);
 }
 
 qp_trampoline *qp_trampoline_for_slot(qp_slot slot, qp_function *function)
 {
     switch (slot) {
     case QP_SLOT_ITERNEXT:
-        return take(iternext, iternext_functions, SLOTS, function);
+        return take_trampoline(iternext, iternext_functions, SLOTS, function);
     case QP_SLOT_INIT:
-        return take(init, init_functions, SLOTS, function);
+        return take_trampoline(init, init_functions, SLOTS, function);
     case QP_SLOT_SUBSCRIPT:
-        return take(subscript, subscript_functions, SLOTS, function);
+        return take_trampoline(subscript, subscript_functions, SLOTS, function);
     case QP_SLOT_ASS_SUBSCRIPT:
-        return take(ass_subscript, ass_subscript_functions, SLOTS, function);
+        return take_trampoline(ass_subscript, ass_subscript_functions, SLOTS, function);
     default:
         return NULL;
     }

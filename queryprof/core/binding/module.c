@@ -23,7 +23,7 @@
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 
-static PyObject *none_or(const char *text)
+static PyObject *text_or_none(const char *text)
 {
     return Py_BuildValue("z", text);
 }
@@ -81,7 +81,7 @@ static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *operation_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     PyObject *names = PyTuple_New(QP_OPERATIONS);
     for (int i = 0; names && i < QP_OPERATIONS; i++) {
@@ -126,7 +126,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
                       .system = (qp_system)system,
                       .drops = has_own_sqlite || drops_statements((qp_operation)operation),
                       .has_own_sqlite = has_own_sqlite,
-                      .returns = (qp_returns)returns,
+                      .returns = (qp_result_kind)returns,
                       .text_of = is_wait ? NULL : attribute,
                       .only_if = is_wait ? attribute : NULL,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
@@ -148,12 +148,12 @@ static PyObject *counters_start(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "zO:counters_start", &library, &connection)) {
         return NULL;
     }
-    return none_or(qp_counters_start(library, connection));
+    return text_or_none(qp_counters_start(library, connection));
 }
 
-static PyObject *files_off(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *file_work_unknown_reason(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return none_or(qp_counters_files_off());
+    return text_or_none(qp_file_work_unknown_reason());
 }
 
 static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -164,21 +164,21 @@ static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
 
 static PyObject *counters_start_private(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return none_or(qp_counters_start_private());
+    return text_or_none(qp_counters_start_private());
 }
 
-static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
+static PyObject *set_plan_time_share(PyObject *Py_UNUSED(module), PyObject *share)
 {
     double value = PyFloat_AsDouble(share);
     if (value == -1.0 && PyErr_Occurred()) {
         return NULL;
     }
-    return PyFloat_FromDouble(qp_plans_allow(value));
+    return PyFloat_FromDouble(qp_plans_set_time_share(value));
 }
 
-static PyObject *plans_requested(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *requested_plan_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return PyLong_FromUnsignedLongLong(qp_plans_requested());
+    return PyLong_FromUnsignedLongLong(qp_plans_requested_count());
 }
 
 static PyObject *set_muted(PyObject *Py_UNUSED(module), PyObject *args)
@@ -272,7 +272,7 @@ static PyObject *set_clock_ns(PyObject *Py_UNUSED(module), PyObject *number)
     if (ns == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    qp_clock_set(ns);
+    qp_clock_freeze(ns);
     Py_RETURN_NONE;
 }
 
@@ -292,15 +292,15 @@ static PyMethodDef functions[] = {
     {"stop", stop, METH_NOARGS, NULL},
     {"is_on", is_on, METH_NOARGS, NULL},
     {"configure", configure, METH_VARARGS, NULL},
-    {"operations", operations, METH_NOARGS, NULL},
+    {"operation_names", operation_names, METH_NOARGS, NULL},
     {"attach", attach, METH_VARARGS, NULL},
     {"detach", detach, METH_O, NULL},
     {"counters_start", counters_start, METH_VARARGS, NULL},
-    {"files_off", files_off, METH_NOARGS, NULL},
+    {"file_work_unknown_reason", file_work_unknown_reason, METH_NOARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
-    {"plans_allow", plans_allow, METH_O, NULL},
-    {"plans_requested", plans_requested, METH_NOARGS, NULL},
+    {"set_plan_time_share", set_plan_time_share, METH_O, NULL},
+    {"requested_plan_count", requested_plan_count, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},
     {"fingerprint", fingerprint, METH_O, NULL},
     {"histogram_bucket", histogram_bucket, METH_O, NULL},

@@ -53,42 +53,43 @@ static PyObject *share_region(PyObject *Py_UNUSED(module), PyObject *args)
                           PyUnicode_FSConverter, &name, PyUnicode_FSConverter, &parts)) {
         return NULL;
     }
-    qp_region_share_in(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name));
-    qp_parts_in(PyBytes_AS_STRING(parts));
+    qp_region_set_directories(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name));
+    qp_parts_set_prefix(PyBytes_AS_STRING(parts));
     Py_DECREF(directories);
     Py_DECREF(name);
     Py_DECREF(parts);
     Py_RETURN_NONE;
 }
 
-static PyObject *checkpoint_to(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *configure_checkpoints(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *path;
     double interval_s;
     int if_own;
-    if (!PyArg_ParseTuple(args, "O&dp:checkpoint_to", PyUnicode_FSConverter, &path, &interval_s,
-                          &if_own)) {
+    if (!PyArg_ParseTuple(args, "O&dp:configure_checkpoints", PyUnicode_FSConverter, &path,
+                          &interval_s, &if_own)) {
         return NULL;
     }
     if (!qp_require_recording()) {
         Py_DECREF(path);
         return NULL;
     }
-    qp_region_identify();
-    qp_checkpoint_to(PyBytes_AS_STRING(path), interval_s, if_own);
+    qp_region_write_identity();
+    qp_checkpoint_configure(PyBytes_AS_STRING(path), interval_s, if_own);
     Py_DECREF(path);
     Py_RETURN_NONE;
 }
 
-static PyObject *workload_to(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *set_workload_prefix(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *prefix;
     long long most_bytes;
-    if (!PyArg_ParseTuple(args, "O&L:workload_to", PyUnicode_FSConverter, &prefix, &most_bytes)) {
+    if (!PyArg_ParseTuple(args, "O&L:set_workload_prefix", PyUnicode_FSConverter, &prefix,
+                          &most_bytes)) {
         return NULL;
     }
     bool good = qp_require_recording();
-    if (good && !qp_workload_to(PyBytes_AS_STRING(prefix), most_bytes)) {
+    if (good && !qp_workload_set_prefix(PyBytes_AS_STRING(prefix), most_bytes)) {
         PyErr_NoMemory();
         good = false;
     }
@@ -96,7 +97,7 @@ static PyObject *workload_to(PyObject *Py_UNUSED(module), PyObject *args)
     return good ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *share_region_if_due(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (qp_share_awaited) {
         qp_region_share();
@@ -104,9 +105,9 @@ static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(un
     Py_RETURN_NONE;
 }
 
-static PyObject *last_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *last_part_number(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return PyLong_FromUnsignedLong(qp_parts_next() - 1);
+    return PyLong_FromUnsignedLong(qp_parts_next_number() - 1);
 }
 
 static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -114,19 +115,20 @@ static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unuse
     return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_part()) : NULL;
 }
 
-static PyObject *windows(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *configure_windows(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long length_ns;
     unsigned kept;
-    if (!PyArg_ParseTuple(args, "LI:windows", &length_ns, &kept) || !qp_require_recording()) {
+    if (!PyArg_ParseTuple(args, "LI:configure_windows", &length_ns, &kept) ||
+        !qp_require_recording()) {
         return NULL;
     }
-    return qp_windows_of(length_ns, kept) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    return qp_windows_configure(length_ns, kept) ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
-static PyObject *hold_windows(PyObject *Py_UNUSED(module), PyObject *is_held)
+static PyObject *prevent_window_removal(PyObject *Py_UNUSED(module), PyObject *is_held)
 {
-    qp_windows_hold(is_held == Py_True);
+    qp_windows_prevent_removal(is_held == Py_True);
     Py_RETURN_NONE;
 }
 
@@ -160,21 +162,21 @@ static PyObject *write_last_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
     if (qp_part_write_last()) {
         Py_RETURN_NONE;
     }
-    errno = qp_part_error();
+    errno = qp_part_write_errno();
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *mark_region_ended(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_recorder_flush_last();
+    qp_recorder_flush_at_end();
     qp_head->state = QP_REGION_ENDED;
     Py_RETURN_NONE;
 }
 
-static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
+static PyObject *set_recording_facts(PyObject *Py_UNUSED(module), PyObject *facts)
 {
     if (!PyUnicode_Check(facts)) {
         return PyErr_Format(PyExc_TypeError, "facts are a str, not %s", Py_TYPE(facts)->tp_name);
@@ -182,27 +184,27 @@ static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_text text = qp_text_of_str(facts);
+    qp_text text = qp_text_from_str(facts);
     qp_head->facts =
         text == QP_TEXT_FULL ? qp_head->facts : text; /* keep the last facts if the table is full */
     Py_RETURN_NONE;
 }
 
-static PyObject *changes(PyObject *Py_UNUSED(module), PyObject *watches)
+static PyObject *take_changed_rows(PyObject *Py_UNUSED(module), PyObject *watches)
 {
     if (!qp_require_recording()) {
         return NULL;
     }
     qp_recorder_flush();
-    return qp_changes_drain(watches == Py_True);
+    return qp_changes_take_rows(watches == Py_True);
 }
 
-static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *take_used_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return qp_require_recording() ? qp_plans_met() : NULL;
+    return qp_require_recording() ? qp_plans_take_used() : NULL;
 }
 
-static PyObject *take_all_stacks(PyObject *Py_UNUSED(module), PyObject *all)
+static PyObject *sample_all_stacks(PyObject *Py_UNUSED(module), PyObject *all)
 {
     int takes_all = PyObject_IsTrue(all);
     if (takes_all < 0) {
@@ -218,20 +220,20 @@ PyMethodDef qp_table_functions[] = {
     {"region", region, METH_NOARGS, NULL},
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},
-    {"checkpoint_to", checkpoint_to, METH_VARARGS, NULL},
-    {"workload_to", workload_to, METH_VARARGS, NULL},
-    {"make_region", make_region, METH_NOARGS, NULL},
-    {"last_part", last_part, METH_NOARGS, NULL},
+    {"configure_checkpoints", configure_checkpoints, METH_VARARGS, NULL},
+    {"set_workload_prefix", set_workload_prefix, METH_VARARGS, NULL},
+    {"share_region_if_due", share_region_if_due, METH_NOARGS, NULL},
+    {"last_part_number", last_part_number, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
-    {"windows", windows, METH_VARARGS, NULL},
-    {"hold_windows", hold_windows, METH_O, NULL},
+    {"configure_windows", configure_windows, METH_VARARGS, NULL},
+    {"prevent_window_removal", prevent_window_removal, METH_O, NULL},
     {"end_window", end_window, METH_O, NULL},
     {"set_wall_clock", set_wall_clock, METH_O, NULL},
     {"write_last_part", write_last_part, METH_NOARGS, NULL},
-    {"end_region", end_region, METH_NOARGS, NULL},
-    {"set_facts", set_facts, METH_O, NULL},
-    {"changes", changes, METH_O, NULL},
-    {"plans_met", plans_met, METH_NOARGS, NULL},
-    {"take_all_stacks", take_all_stacks, METH_O, NULL},
+    {"mark_region_ended", mark_region_ended, METH_NOARGS, NULL},
+    {"set_recording_facts", set_recording_facts, METH_O, NULL},
+    {"take_changed_rows", take_changed_rows, METH_O, NULL},
+    {"take_used_plans", take_used_plans, METH_NOARGS, NULL},
+    {"sample_all_stacks", sample_all_stacks, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

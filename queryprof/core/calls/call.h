@@ -15,7 +15,7 @@
 /* The known facts about an attached function. */
 typedef struct {
     qp_operation operation;
-    qp_source source;             /* where the SQL text comes from */
+    qp_statement_source source;   /* where the SQL text comes from */
     Py_ssize_t rowcount_offset;   /* offset of a cursor's count of changed rows; 0: the cursor has
                                    * no such count */
     Py_ssize_t connection_offset; /* offset of a cursor's reference to its connection; 0: the
@@ -32,7 +32,7 @@ typedef struct {
                         * Python */
     bool has_receiver; /* the function's first argument is the cursor or connection */
     bool is_awaited;   /* the function returns a coroutine */
-    qp_returns returns;
+    qp_result_kind returns;
     PyObject *function; /* owned by the wrapper: the driver's function; NULL if it was not
                          * replaced */
     PyObject *text_of;  /* owned by the wrapper: name of the receiver's attribute with the
@@ -45,18 +45,18 @@ typedef struct {
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)
 {
-    return !probe->stands_in                ? QP_SQLITE
-           : qp_quotes_names(probe->system) ? QP_STANDARD_SQL
-                                            : QP_ANY_SQL;
+    return !probe->stands_in                       ? QP_SQLITE
+           : qp_system_quotes_names(probe->system) ? QP_STANDARD_SQL
+                                                   : QP_ANY_SQL;
 }
 
 /* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its
- * thread; never on the C stack (see qp_active). A free call keeps its thread. In a free call,
+ * thread; never on the C stack (see qp_active_call). A free call keeps its thread. In a free call,
  * `active.has_more`, `active.statement`, `active.work`, `active.below`, `outer` and `connection`
  * are zero. */
 typedef struct qp_call {
     /* Set for every call. */
-    qp_active active;
+    qp_active_call active;
     struct qp_call *outer; /* the probed call that made this call */
     struct qp_call *next_free;
     qp_thread *thread;

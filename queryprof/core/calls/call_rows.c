@@ -8,14 +8,14 @@
 #include "statements/statements.h"
 
 /* Returns the number of rows in a driver's sequence of rows; 0 for another object. */
-static int64_t rows_in(PyObject *rows)
+static int64_t sequence_row_count(PyObject *rows)
 {
     return PyList_CheckExact(rows)    ? PyList_GET_SIZE(rows)
            : PyTuple_CheckExact(rows) ? PyTuple_GET_SIZE(rows) /* PyMySQL, mysqlclient */
                                       : 0;
 }
 
-int64_t qp_rows_served(const qp_call *call, PyObject *result)
+int64_t qp_fetched_row_count(const qp_call *call, PyObject *result)
 {
     switch (call->active.operation) {
     case QP_NEXT:
@@ -26,14 +26,14 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
         if (call->probe->returns == QP_RETURNS_ROW && result && !PyList_CheckExact(result)) {
             return result != Py_None;
         }
-        return result ? rows_in(result) : 0;
+        return result ? sequence_row_count(result) : 0;
     }
 }
 
 /* Returns the row count at the end of a command tag, or 0. The tags of some statements have no row
  * count (https://www.postgresql.org/docs/current/protocol-message-formats.html,
  * CommandComplete). */
-static int64_t rows_of_status(PyObject *status)
+static int64_t command_tag_row_count(PyObject *status)
 {
     Py_ssize_t size;
     const char *text = PyUnicode_CheckExact(status) ? PyUnicode_AsUTF8AndSize(status, &size) : NULL;
@@ -49,25 +49,25 @@ static int64_t rows_of_status(PyObject *status)
     return size && text[size - 1] == ' ' ? rows : 0;
 }
 
-int64_t qp_rows_returned(const qp_call *call, PyObject *result)
+int64_t qp_result_row_count(const qp_call *call, PyObject *result)
 {
-    qp_returns returns = call->probe->returns;
+    qp_result_kind returns = call->probe->returns;
     if (!result || returns == QP_RETURNS_VALUES) {
         return 0;
     }
     if (returns == QP_RETURNS_STATUS) {
-        return rows_of_status(result);
+        return command_tag_row_count(result);
     }
-    return returns == QP_RETURNS_ROW ? result != Py_None : rows_in(result);
+    return returns == QP_RETURNS_ROW ? result != Py_None : sequence_row_count(result);
 }
 
 /* Returns the number of changed rows that a driver written in Python reports. Such drivers also
  * report a query's number of rows as changed rows. Reading the attribute may run the program's
  * code. Returns -1 if the recording has ended meanwhile. */
-static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
+static QP_COLD int64_t reported_row_count(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
-    if (!result || !qp_statement(statement)->changes_rows) {
+    if (!result || !qp_statement_get_row(statement)->changes_rows) {
         return 0;
     }
     bool was_muted = qp_here.muted;
@@ -86,7 +86,7 @@ static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 
 /* Returns the number of changed rows that the driver does not count: the rows of a script, and of a
  * statement that begins with WITH. */
-static QP_COLD int64_t rows_uncounted(const qp_call *call)
+static QP_COLD int64_t uncounted_row_count(const qp_call *call)
 {
     if (call->active.operation == QP_EXECUTESCRIPT) {
         return call->script_rows;
@@ -98,11 +98,11 @@ static QP_COLD int64_t rows_uncounted(const qp_call *call)
     return qp_counting.is_on && db && db == call->active.db ? qp_sqlite.changes(db) : 0;
 }
 
-int64_t qp_rows_changed(const qp_call *call, PyObject *result)
+int64_t qp_changed_row_count(const qp_call *call, PyObject *result)
 {
     long changed = 0;
     if (call->probe->stands_in) {
-        return rows_reported(call, result);
+        return reported_row_count(call, result);
     }
     if (result && call->probe->rowcount_offset &&
         (result == call->self || PyObject_TypeCheck(result, call->probe->cursor_type))) {
@@ -110,6 +110,7 @@ int64_t qp_rows_changed(const qp_call *call, PyObject *result)
     }
     bool is_uncounted =
         call->active.operation == QP_EXECUTESCRIPT ||
-        (changed < 0 && qp_statement(call->execution->meter.key.statement)->changes_uncounted);
-    return is_uncounted ? rows_uncounted(call) : changed > 0 ? changed : 0;
+        (changed < 0 &&
+         qp_statement_get_row(call->execution->meter.key.statement)->changes_uncounted);
+    return is_uncounted ? uncounted_row_count(call) : changed > 0 ? changed : 0;
 }

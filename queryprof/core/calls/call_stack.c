@@ -7,9 +7,9 @@
 
 /* Returns the innermost call in progress around the running frame, or NULL. Skips calls of waiting
  * greenlets. */
-static QP_COLD qp_call *enclosing(const qp_thread *thread)
+static QP_COLD qp_call *enclosing_call(const qp_thread *thread)
 {
-    qp_active *active = thread->active;
+    qp_active_call *active = thread->active;
     while (active && active->frame && !qp_frame_is_running(thread->tstate, active->frame)) {
         active = active->below;
     }
@@ -24,7 +24,7 @@ static bool is_of_cursor(const qp_call *call)
 /* Returns whether a driver written in Python makes the call itself, on the same cursor: its
  * executemany calls its execute, or its callproc fetches. A generator of the program that gives
  * values to executemany may also use that cursor, but its code is in another file. */
-static bool is_by_driver(const qp_call *call, const qp_call *outer)
+static bool is_made_by_driver(const qp_call *call, const qp_call *outer)
 {
     const PyObject *function = outer->probe->function;
     bool is_same = call->self && outer->self == call->self && call->probe->stands_in;
@@ -43,7 +43,7 @@ static bool is_by_driver(const qp_call *call, const qp_call *outer)
 /* Returns whether a call is part of its outer call, because one driver function calls another. */
 static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
-    if (is_by_driver(call, outer)) {
+    if (is_made_by_driver(call, outer)) {
         return true;
     }
     if (qp_operation_serves_rows(call->active.operation)) {
@@ -54,9 +54,9 @@ static bool is_part_of(const qp_call *call, const qp_call *outer)
            (outer->active.frame == call->active.frame || call->probe->stands_in);
 }
 
-QP_COLD bool qp_call_nest(qp_call *call)
+QP_COLD bool qp_call_begin_nested(qp_call *call)
 {
-    call->outer = enclosing(call->thread);
+    call->outer = enclosing_call(call->thread);
     call->active.below = call->thread->active;
     return call->outer && is_part_of(call, call->outer);
 }
@@ -64,7 +64,7 @@ QP_COLD bool qp_call_nest(qp_call *call)
 #ifdef QP_FAULT_INJECTION
 bool qp_call_is_active(const qp_call *call)
 {
-    const qp_active *a = call->thread->active;
+    const qp_active_call *a = call->thread->active;
     while (a && a != &call->active) {
         a = a->below;
     }
@@ -72,19 +72,19 @@ bool qp_call_is_active(const qp_call *call)
 }
 #endif
 
-QP_COLD bool qp_call_add(qp_thread *thread)
+QP_COLD bool qp_call_add_free(qp_thread *thread)
 {
     qp_call *call = qp_allocate(1, sizeof *call);
     if (call) {
         call->thread = thread;
-        qp_call_give_back(call);
+        qp_call_release(call);
     }
     return call != NULL;
 }
 
 void qp_call_pause(qp_call *call)
 {
-    qp_call_leave(call);
+    qp_call_deactivate(call);
 }
 
 bool qp_call_resume(qp_call *call)
@@ -96,12 +96,12 @@ bool qp_call_resume(qp_call *call)
             qp_execution_abandon(call->execution);
         }
         qp_file_work_clear(&call->active.work);
-        qp_call_give_back(call);
+        qp_call_release(call);
         return false;
     }
     call->active.frame = qp_frame_identity(call->thread->tstate);
     if (call->thread->active) {
-        qp_call_nest(call);
+        qp_call_begin_nested(call);
     }
     call->thread->active = &call->active;
     return true;
@@ -110,7 +110,7 @@ bool qp_call_resume(qp_call *call)
 void qp_calls_clear(void)
 {
     for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
-        for (qp_active *a = thread->active; a; a = a->below) {
+        for (qp_active_call *a = thread->active; a; a = a->below) {
             a->meter = NULL;
         }
     }
@@ -118,7 +118,7 @@ void qp_calls_clear(void)
 
 void qp_calls_after_fork(void)
 {
-    for (qp_active *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
+    for (qp_active_call *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
         a->meter = NULL;
         ((qp_call *)a)->execution = NULL;
     }

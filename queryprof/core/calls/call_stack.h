@@ -13,7 +13,7 @@ bool qp_call_is_active(const qp_call *call);
 #endif
 
 /* Returns a call to its thread's free list. */
-static inline void qp_call_give_back(qp_call *call)
+static inline void qp_call_release(qp_call *call)
 {
     QP_ASSERT(!qp_call_is_active(call));
     call->next_free = call->thread->free_calls;
@@ -21,9 +21,9 @@ static inline void qp_call_give_back(qp_call *call)
 }
 
 /* Removes a call from the calls in progress. With greenlets, the call need not be the innermost. */
-static inline void qp_call_leave(qp_call *call)
+static inline void qp_call_deactivate(qp_call *call)
 {
-    qp_active **place = &call->thread->active;
+    qp_active_call **place = &call->thread->active;
     if (*place == &call->active && !call->active.below) {
         *place = NULL;
         return;
@@ -39,10 +39,10 @@ static inline void qp_call_leave(qp_call *call)
 
 /* Begins a call while other calls of its thread are in progress. Returns whether the call is part
  * of another call, and is therefore not counted. */
-bool qp_call_nest(qp_call *call);
+bool qp_call_begin_nested(qp_call *call);
 
 /* Adds a call to the thread's free list. Returns false if out of memory. */
-bool qp_call_add(qp_thread *thread);
+bool qp_call_add_free(qp_thread *thread);
 
 /* Pause and resume an awaited call while other code runs. qp_call_resume returns false if the
  * recording has ended or another thread continues the call. The call is then in the free list. */

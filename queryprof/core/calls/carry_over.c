@@ -17,7 +17,7 @@ static struct {
 } running_keys;
 
 /* Returns the slot of a key, or the free slot for the key. */
-static uint32_t slot_of(const qp_key *key)
+static uint32_t running_key_slot(const qp_key *key)
 {
     uint32_t slot = (uint32_t)qp_hash_bytes((const char *)key, sizeof *key) % SLOTS;
     while (running_keys.is_used[slot] && !qp_same_key(&running_keys.keys[slot], key)) {
@@ -26,9 +26,9 @@ static uint32_t slot_of(const qp_key *key)
     return slot;
 }
 
-static void note_running(const qp_key *key)
+static void add_running_key(const qp_key *key)
 {
-    uint32_t slot = slot_of(key);
+    uint32_t slot = running_key_slot(key);
     if (!running_keys.is_used[slot] && running_keys.count < MAX_RUNNING) {
         running_keys.keys[slot] = *key;
         running_keys.is_used[slot] = true;
@@ -36,9 +36,9 @@ static void note_running(const qp_key *key)
     }
 }
 
-static bool is_running(const qp_key *key)
+static bool is_running_key(const qp_key *key)
 {
-    return running_keys.is_used[slot_of(key)];
+    return running_keys.is_used[running_key_slot(key)];
 }
 
 static bool is_settled(const qp_execution *e)
@@ -48,15 +48,15 @@ static bool is_settled(const qp_execution *e)
 
 static void remove_from_distribution(qp_execution *e)
 {
-    bool goes_on = is_settled(e) && (e->in_use || (e->cursor && is_running(&e->meter.key)));
+    bool goes_on = is_settled(e) && (e->in_use || (e->cursor && is_running_key(&e->meter.key)));
     if (goes_on && e->generation == qp_aggregates_generation && e->settled_ns >= 0) {
         int64_t settled_ns = e->settled_ns;
         /* First, so that a reader of a killed process's memory counts the execution while the
          * histogram lacks it. */
         qp_release_store(&e->settled_ns, -1);
-        qp_aggregate *sums = qp_execution_sums(e);
+        qp_aggregate *sums = qp_execution_aggregate(e);
         qp_change_begins(sums);
-        qp_aggregate_take_out(sums, settled_ns);
+        qp_aggregate_remove_execution(sums, settled_ns);
         qp_change_ends(sums);
     }
 }
@@ -65,23 +65,23 @@ static void add_to_distribution(qp_execution *e)
 {
     if (is_settled(e) && e->settled_ns < 0) {
         bool is_carried = e->generation != qp_aggregates_generation;
-        qp_aggregate *sums = qp_execution_sums(e);
+        qp_aggregate *sums = qp_execution_aggregate(e);
         qp_change_begins(sums);
-        qp_aggregate_put_in(sums, e->duration_ns, is_carried);
+        qp_aggregate_restore_execution(sums, e->duration_ns, is_carried);
         qp_change_ends(sums);
         qp_release_store(&e->settled_ns, e->duration_ns);
     }
 }
 
-void qp_executions_take_out(void)
+void qp_unfinished_executions_remove(void)
 {
     memset(running_keys.is_used, 0, sizeof running_keys.is_used);
     running_keys.count = 0;
-    qp_counters_visit_running(note_running);
+    qp_counters_visit_running(add_running_key);
     qp_executions_visit(remove_from_distribution);
 }
 
-void qp_executions_put_in(void)
+void qp_unfinished_executions_restore(void)
 {
     qp_executions_visit(add_to_distribution);
 }

@@ -6,7 +6,7 @@
 /* Removes unfinished executions from the distributions; all executions must be flushed. An
  * execution is unfinished if it has a call in progress, or a cursor whose statement SQLite still
  * runs. */
-void qp_executions_take_out(void);
+void qp_unfinished_executions_remove(void);
 
 /* Adds the removed executions to the distributions again, after the aggregates were emptied. */
-void qp_executions_put_in(void);
+void qp_unfinished_executions_restore(void);

@@ -24,7 +24,7 @@ typedef struct {
     qp_call *call;      /* set while the stage is MEASURED; owned by the thread */
 } awaited_call;
 
-static void go_on(qp_watcher *watcher)
+static void on_resume(qp_watcher *watcher)
 {
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == WAITING) {
@@ -41,7 +41,7 @@ static void go_on(qp_watcher *watcher)
     }
 }
 
-static void stop_for_now(qp_watcher *watcher)
+static void on_pause(qp_watcher *watcher)
 {
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == MEASURED) {
@@ -49,7 +49,7 @@ static void stop_for_now(qp_watcher *watcher)
     }
 }
 
-static void end(qp_watcher *watcher, PyObject *result)
+static void on_end(qp_watcher *watcher, PyObject *result)
 {
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == MEASURED && qp_call_resume(self->call)) {
@@ -58,7 +58,7 @@ static void end(qp_watcher *watcher, PyObject *result)
     self->stage = UNMEASURED;
 }
 
-static void forget(qp_watcher *watcher)
+static void free_watcher(qp_watcher *watcher)
 {
     awaited_call *self = (awaited_call *)watcher;
     Py_XDECREF(self->parameters);
@@ -68,14 +68,14 @@ static void forget(qp_watcher *watcher)
     qp_free(self);
 }
 
-PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
-                            PyObject *argument, PyObject *parameters)
+PyObject *qp_measured_coroutine(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
+                                PyObject *argument, PyObject *parameters)
 {
     awaited_call *self = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *self) : NULL;
     if (!self) {
         return coroutine;
     }
-    self->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    self->watcher = (qp_watcher){on_resume, on_pause, on_end, free_watcher};
     self->probe = Py_NewRef((PyObject *)probe);
     self->receiver = Py_XNewRef(receiver);
     self->argument = Py_XNewRef(argument);
@@ -83,7 +83,7 @@ PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObje
     const qp_thread *thread = qp_thread_here();
     if (thread) {
         qp_call_path_find(thread->tstate, &self->path);
-        qp_call_path_note(thread->tstate, self->path);
+        qp_call_path_note_for_task(thread->tstate, self->path);
         self->recording = qp_recording;
     }
     return qp_coroutine_proxy((PyTypeObject *)probe->extra, coroutine, &self->watcher);

@@ -9,5 +9,5 @@
 /* Returns a coroutine (a new reference) that measures `coroutine`, which a call of `probe`'s
  * function returned. Takes over the reference to `coroutine`. The other arguments are as for
  * qp_call_begin; keeps new references to them. */
-PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
-                            PyObject *argument, PyObject *parameters);
+PyObject *qp_measured_coroutine(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
+                                PyObject *argument, PyObject *parameters);

@@ -25,22 +25,22 @@ static struct {
     PyObject *sql, *shown;
 } noted[NOTED];
 
-static bool is_plain(PyObject *value)
+static bool has_plain_repr(PyObject *value)
 {
     return value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
            PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
 }
 
 /* Returns a new str that shows one bound value. Calls repr for built-in types only. */
-static PyObject *show_value(PyObject *value)
+static PyObject *value_text(PyObject *value)
 {
-    return is_plain(value) ? PyObject_Repr(value)
-                           : PyUnicode_FromFormat("<%s>", Py_TYPE(value)->tp_name);
+    return has_plain_repr(value) ? PyObject_Repr(value)
+                                 : PyUnicode_FromFormat("<%s>", Py_TYPE(value)->tp_name);
 }
 
 /* Returns a new str that shows the parameters of an execution, or NULL, perhaps with an
  * exception. */
-static PyObject *show_parameters(PyObject *parameters)
+static PyObject *parameters_text(PyObject *parameters)
 {
     PyObject *shown = PyList_New(0);
     Py_ssize_t position = 0, index = 0;
@@ -52,7 +52,7 @@ static PyObject *show_parameters(PyObject *parameters)
                   : !sequence || index >= PySequence_Fast_GET_SIZE(parameters)) {
             break;
         }
-        PyObject *part = show_value(pairs ? value : PySequence_Fast_GET_ITEM(parameters, index));
+        PyObject *part = value_text(pairs ? value : PySequence_Fast_GET_ITEM(parameters, index));
         if (part && pairs && PyUnicode_CheckExact(key)) {
             Py_SETREF(part, PyUnicode_FromFormat("%U=%U", key, part));
         }
@@ -71,12 +71,12 @@ static PyObject *show_parameters(PyObject *parameters)
 
 /* Returns a new str that shows the parameters, without effects that the program can notice. NULL
  * after an error, or if the recording has ended. */
-static PyObject *show_unnoticed(PyObject *parameters)
+static PyObject *parameters_text_silently(PyObject *parameters)
 {
     qp_exception exception = qp_exception_take();
     bool was_muted = qp_here.muted;
     qp_here.muted = true; /* a garbage collection here may run the program's code */
-    PyObject *shown = show_parameters(parameters);
+    PyObject *shown = parameters_text(parameters);
     qp_here.muted = was_muted;
     qp_exception_put_back(&exception);
     if (!qp_recording) {
@@ -85,25 +85,25 @@ static PyObject *show_unnoticed(PyObject *parameters)
     return shown;
 }
 
-static bool is_small(PyObject *value)
+static bool is_small_value(PyObject *value)
 {
     return !(PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > MAX_NOTED) &&
            !(PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) > MAX_NOTED);
 }
 
-static bool are_small(PyObject *parameters)
+static bool are_small_parameters(PyObject *parameters)
 {
     Py_ssize_t position = 0;
     PyObject *key = NULL, *value = NULL;
     if (parameters && PyDict_CheckExact(parameters)) {
         while (PyDict_Next(parameters, &position, &key, &value)) {
-            if (!is_small(value)) {
+            if (!is_small_value(value)) {
                 return false;
             }
         }
     } else if (parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters))) {
         for (; position < PySequence_Fast_GET_SIZE(parameters); position++) {
-            if (!is_small(PySequence_Fast_GET_ITEM(parameters, position))) {
+            if (!is_small_value(PySequence_Fast_GET_ITEM(parameters, position))) {
                 return false;
             }
         }
@@ -111,13 +111,13 @@ static bool are_small(PyObject *parameters)
     return true;
 }
 
-void qp_execution_note(const qp_execution *e, PyObject *sql, PyObject *parameters)
+void qp_execution_store_parameters(const qp_execution *e, PyObject *sql, PyObject *parameters)
 {
     uint64_t serial = e->serial;
-    if (!sql || !PyUnicode_CheckExact(sql) || !are_small(parameters)) {
+    if (!sql || !PyUnicode_CheckExact(sql) || !are_small_parameters(parameters)) {
         return;
     }
-    PyObject *shown = show_unnoticed(parameters);
+    PyObject *shown = parameters_text_silently(parameters);
     if (shown) {
         noted[serial % NOTED].serial = serial;
         Py_XSETREF(noted[serial % NOTED].sql, Py_NewRef(sql));
@@ -134,7 +134,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
 {
     const qp_exemplar_row row = {.key = e->meter.key,
                                  .serial = e->serial,
-                                 .started_unix_ns = qp_clock_unix_ns(e->started_ticks),
+                                 .started_unix_ns = qp_ticks_to_unix_ns(e->started_ticks),
                                  .duration_ns = e->duration_ns,
                                  .rows = e->fetched,
                                  .stack = e->stack};
@@ -146,7 +146,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         qp_exemplar_keep(&row, NULL, NULL);
         return;
     }
-    PyObject *shown = show_unnoticed(parameters);
+    PyObject *shown = parameters_text_silently(parameters);
     if (qp_recording) { /* formatting the parameters may have ended the recording */
         qp_exemplar_keep(&row, sql, shown);
     }

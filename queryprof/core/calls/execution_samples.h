@@ -21,7 +21,8 @@ extern uint8_t qp_execution_notes;
 /* Stores an execution's SQL and parameters while parameters are kept, because the execution may
  * become slow later, when its rows are fetched. `sql` and `parameters` are borrowed; the texts made
  * from them are owned here. */
-void qp_execution_note(const qp_execution *execution, PyObject *sql, PyObject *parameters);
+void qp_execution_store_parameters(const qp_execution *execution, PyObject *sql,
+                                   PyObject *parameters);
 
 /* Sets whether SQL and parameters are kept, and clears the notes. */
 void qp_executions_keep_parameters(bool keep);

@@ -23,7 +23,7 @@ static struct {
     bool unsettled[SETS];         /* whether a set's old executions may have unflushed rows */
 } table;
 
-static qp_execution *calls(void)
+static qp_execution *execution_rows(void)
 {
     return qp_first_row(QP_CALL_ROWS);
 }
@@ -40,29 +40,29 @@ bool qp_executions_start(void)
     if (!table.cursors || !table.rows || !has_young) {
         return false;
     }
-    table.young = calls();
+    table.young = execution_rows();
     qp_executions_clear();
     return true;
 }
 
-static uint32_t set_of(const void *cursor)
+static uint32_t cursor_set(const void *cursor)
 {
     return (uint32_t)((uint64_t)(uintptr_t)cursor * QP_GOLDEN_RATIO >> 48) & (SETS - 1);
 }
 
-static qp_execution *find_old(const void *cursor)
+static qp_execution *find_old_execution(const void *cursor)
 {
-    uint32_t set = set_of(cursor);
+    uint32_t set = cursor_set(cursor);
     for (int way = 0; way < WAYS; way++) {
         if (table.cursors[set][way] == cursor) {
-            qp_execution *old = &calls()[table.rows[set][way]];
+            qp_execution *old = &execution_rows()[table.rows[set][way]];
             return old->cursor == cursor ? old : NULL; /* or a newer execution has the cursor */
         }
     }
     return NULL;
 }
 
-qp_execution *qp_execution_of(const void *cursor)
+qp_execution *qp_execution_of_cursor(const void *cursor)
 {
     /* A cursor has at most one young execution, because newer executions replace older ones. */
     for (int i = 0; i < QP_YOUNG; i++) {
@@ -70,12 +70,12 @@ qp_execution *qp_execution_of(const void *cursor)
             return &table.young[i];
         }
     }
-    return find_old(cursor);
+    return find_old_execution(cursor);
 }
 
-void qp_execution_leave(const void *cursor)
+void qp_execution_forget_cursor(const void *cursor)
 {
-    qp_execution *e = table.cursors ? qp_execution_of(cursor) : NULL;
+    qp_execution *e = table.cursors ? qp_execution_of_cursor(cursor) : NULL;
     if (e && !e->in_use) {
         e->cursor = NULL;
     }
@@ -100,18 +100,18 @@ static bool is_replaced_before(const qp_execution *a, const qp_execution *b)
 
 /* Returns the way in the set for a cursor's execution: the cursor's present way, a free way, or the
  * way to replace first. -1 if calls in progress use all ways. */
-static int place_in_set(uint32_t set, const void *cursor)
+static int way_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
     const qp_execution *first = NULL;
     int place = -1;
     for (int way = 0; way < WAYS; way++) {
         if (cursors[way] == cursor) {
-            return calls()[table.rows[set][way]].in_use ? -1 : way;
+            return execution_rows()[table.rows[set][way]].in_use ? -1 : way;
         }
     }
     for (int way = 0; way < WAYS; way++) {
-        const qp_execution *e = &calls()[table.rows[set][way]];
+        const qp_execution *e = &execution_rows()[table.rows[set][way]];
         if (!cursors[way]) {
             return way;
         }
@@ -123,15 +123,15 @@ static int place_in_set(uint32_t set, const void *cursor)
     return place;
 }
 
-void qp_execution_pends(const qp_execution *e)
+void qp_execution_mark_pending(const qp_execution *e)
 {
-    table.unsettled[set_of(e->cursor)] = true;
+    table.unsettled[cursor_set(e->cursor)] = true;
 }
 
-qp_execution *qp_execution_keep(const qp_execution *e)
+qp_execution *qp_execution_keep_for_fetches(const qp_execution *e)
 {
-    uint32_t set = set_of(e->cursor);
-    int way = place_in_set(set, e->cursor);
+    uint32_t set = cursor_set(e->cursor);
+    int way = way_in_set(set, e->cursor);
     uint16_t *row = way < 0 ? NULL : &table.rows[set][way];
     if (row && !*row) {
         uint32_t added = qp_rows_add(QP_CALL_ROWS, 1);
@@ -140,7 +140,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
     if (!row || !*row) {
         return NULL;
     }
-    qp_execution *old = &calls()[*row];
+    qp_execution *old = &execution_rows()[*row];
     if (table.cursors[set][way]) {
         qp_execution_flush(old, NULL, NULL, NULL);
     }
@@ -154,14 +154,14 @@ static void flush_and_free(qp_execution *e)
 {
     qp_execution_flush(e, NULL, NULL, NULL);
     if (e->cursor) {
-        qp_execution_keep(e);
+        qp_execution_keep_for_fetches(e);
         e->cursor = NULL;
     }
     e->stage = QP_STAGE_FREE;
 }
 
 /* Frees all young executions that have no call in progress. */
-static QP_COLD void retire_all(void)
+static QP_COLD void retire_young(void)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
         if (!table.young[i].in_use) {
@@ -171,7 +171,7 @@ static QP_COLD void retire_all(void)
     table.next = 0;
 }
 
-qp_execution *qp_execution_reserve(void)
+qp_execution *qp_execution_reserve_slot(void)
 {
     for (int turns = 0; turns < 2; turns++) {
         while (table.next < QP_YOUNG) {
@@ -186,7 +186,7 @@ qp_execution *qp_execution_reserve(void)
             e->stage = QP_STAGE_BEGINNING;
             return e;
         }
-        retire_all();
+        retire_young();
     }
     return NULL;
 }
@@ -201,9 +201,9 @@ typedef struct {
     int64_t self_ns;
 } plot;
 
-static int64_t self_of(int64_t ns, int64_t nested_ticks)
+static int64_t self_time_ns(int64_t ns, int64_t nested_ticks)
 {
-    int64_t self_ns = ns - (nested_ticks ? qp_clock_ns(nested_ticks) : 0);
+    int64_t self_ns = ns - (nested_ticks ? qp_ticks_to_ns(nested_ticks) : 0);
     return self_ns > 0 ? self_ns : 0;
 }
 
@@ -219,12 +219,12 @@ static QP_INLINE qp_aggregate *aggregate_of_begin(qp_execution *e)
 
 static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
 {
-    int64_t ns = qp_clock_ns(e->ticks);
-    int64_t self_ns = self_of(ns, e->nested_ticks);
+    int64_t ns = qp_ticks_to_ns(e->ticks);
+    int64_t self_ns = self_time_ns(ns, e->nested_ticks);
     e->count_before = sums->count;
     qp_release_store(&e->stage, QP_STAGE_SETTLING);
     qp_change_begins(sums);
-    qp_aggregate_add(sums, 1, ns, self_ns, e->rows, ns, ns);
+    qp_aggregate_add_calls(sums, 1, ns, self_ns, e->rows, ns, ns);
     qp_change_ends(sums);
     e->duration_ns = ns;
     e->settled_ns = -1;
@@ -238,18 +238,18 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
 static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *plotted)
 {
     qp_pending_rows *p = &e->pending;
-    qp_aggregate *sums = qp_aggregate_serving(began_sums, p->operation);
-    int64_t total_ns = qp_clock_ns(p->ticks);
+    qp_aggregate *sums = qp_aggregate_of_fetch(began_sums, p->operation);
+    int64_t total_ns = qp_ticks_to_ns(p->ticks);
     if (p->timed_calls && p->timed_calls < p->calls) {
         total_ns = (int64_t)((double)total_ns * (double)p->calls / (double)p->timed_calls);
     }
-    int64_t self_ns = self_of(total_ns, p->nested_ticks);
+    int64_t self_ns = self_time_ns(total_ns, p->nested_ticks);
     p->row = qp_aggregate_number(sums);
     p->count_before = sums->count;
     qp_release_store(&p->stage, QP_STAGE_SETTLING);
     qp_change_begins(sums);
-    qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),
-                     qp_clock_ns(p->max_ticks));
+    qp_aggregate_add_calls(sums, p->calls, total_ns, self_ns, p->rows, qp_ticks_to_ns(p->min_ticks),
+                           qp_ticks_to_ns(p->max_ticks));
     sums->errors += p->errors;
     qp_change_ends(sums);
     e->duration_ns += total_ns;
@@ -271,7 +271,7 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
     }
     if (generation == qp_aggregates_generation) {
         qp_change_begins(sums);
-        qp_aggregate_move(sums, e->settled_ns, e->duration_ns);
+        qp_aggregate_move_duration(sums, e->settled_ns, e->duration_ns);
         qp_change_ends(sums);
     }
     e->settled_ns = e->duration_ns;
@@ -280,10 +280,10 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
 /* Adds the settled time to the execution's span. */
 static void add_to_span(const qp_execution *e, plot plotted)
 {
-    const qp_run_work work = {.start_ticks = e->started_ticks,
-                              .end_ticks = plotted.end_ticks,
-                              .self_ns = plotted.self_ns,
-                              .rows = plotted.rows};
+    const qp_execution_work work = {.start_ticks = e->started_ticks,
+                                    .end_ticks = plotted.end_ticks,
+                                    .self_ns = plotted.self_ns,
+                                    .rows = plotted.rows};
     qp_span_add_database(e, &work);
 }
 
@@ -312,7 +312,7 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
         add_to_span(e, plotted);
     }
     if (qp_workload_on && e->meter.key.operation == QP_EXECUTE) {
-        qp_workload_note_rows(e->serial, e->fetched - e->rows);
+        qp_workload_add_fetched_rows(e->serial, e->fetched - e->rows);
     }
     qp_execution_sample(e, tstate, sql, parameters);
 }
@@ -325,7 +325,7 @@ void qp_executions_flush(void)
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; table.unsettled[set] && way < WAYS; way++) {
             if (table.cursors[set][way]) {
-                qp_execution_flush(&calls()[table.rows[set][way]], NULL, NULL, NULL);
+                qp_execution_flush(&execution_rows()[table.rows[set][way]], NULL, NULL, NULL);
             }
         }
         table.unsettled[set] = false;
@@ -340,18 +340,18 @@ void qp_executions_visit(void (*visit)(qp_execution *))
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
             if (table.cursors[set][way]) {
-                visit(&calls()[table.rows[set][way]]);
+                visit(&execution_rows()[table.rows[set][way]]);
             }
         }
     }
 }
 
-qp_aggregate *qp_execution_sums(qp_execution *e)
+qp_aggregate *qp_execution_aggregate(qp_execution *e)
 {
     return aggregate_of_begin(e);
 }
 
-void qp_execution_failed(qp_execution *e)
+void qp_execution_count_error(qp_execution *e)
 {
     qp_aggregate_count_error(aggregate_of_begin(e));
 }
@@ -375,7 +375,7 @@ static void clear_executions(bool in_use_too)
     table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
-            qp_execution *old = &calls()[table.rows[set][way]];
+            qp_execution *old = &execution_rows()[table.rows[set][way]];
             if (table.cursors[set][way] && (in_use_too || !old->in_use)) {
                 table.cursors[set][way] = NULL;
                 *old = (qp_execution){0};

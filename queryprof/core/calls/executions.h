@@ -8,7 +8,7 @@
  * rows were all fetched, or else its oldest execution. Later fetches from the dropped execution's
  * cursor belong to "(unknown)". Another cursor may reuse a cursor's address; the first execute on a
  * new cursor replaces the old execution. DuckDB's relations return rows without a cursor and report
- * their end (qp_execution_leave). */
+ * their end (qp_execution_forget_cursor). */
 #pragma once
 
 #include <Python.h>
@@ -27,27 +27,28 @@ bool qp_executions_start(void);
 
 /* Returns a slot for a new execution (owned by the table). The slot is marked as in use; the caller
  * sets all other fields. NULL if calls in progress use all slots. */
-qp_execution *qp_execution_reserve(void);
+qp_execution *qp_execution_reserve_slot(void);
 
 /* Copies a flushed execution whose rows may still be fetched to the table of old executions.
  * Returns the copy; NULL if calls in progress use all slots of the set. */
-qp_execution *qp_execution_keep(const qp_execution *execution);
+qp_execution *qp_execution_keep_for_fetches(const qp_execution *execution);
 
 /* Returns the execution whose rows a cursor returns, or NULL. Valid until the next
- * qp_execution_reserve. */
-qp_execution *qp_execution_of(const void *cursor);
+ * qp_execution_reserve_slot. */
+qp_execution *qp_execution_of_cursor(const void *cursor);
 
-/* Like qp_execution_of, but faster for the execution from which the thread fetched last. */
-static inline qp_execution *qp_execution_served_by(const qp_thread *thread, const void *cursor)
+/* Like qp_execution_of_cursor, but faster for the execution from which the thread fetched last. */
+static inline qp_execution *qp_execution_of_cursor_cached(const qp_thread *thread,
+                                                          const void *cursor)
 {
     qp_execution *e = thread->serving;
-    return e && e->cursor == cursor ? e : qp_execution_of(cursor);
+    return e && e->cursor == cursor ? e : qp_execution_of_cursor(cursor);
 }
 
 /* Forgets a cursor that was freed, because the next object at the cursor's address has nothing to
  * do with the cursor's execution. Changes nothing else, since an object may be freed at any
  * moment. */
-void qp_execution_leave(const void *cursor);
+void qp_execution_forget_cursor(const void *cursor);
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps the execution as
  * an exemplar or stack sample where that applies. `tstate` belongs to the running thread while the
@@ -56,7 +57,7 @@ void qp_execution_flush(qp_execution *execution, PyThreadState *tstate, PyObject
                         PyObject *parameters);
 
 /* Counts an error of the call that began an execution. The execution must be flushed. */
-void qp_execution_failed(qp_execution *execution);
+void qp_execution_count_error(qp_execution *execution);
 
 /* Flushes all executions. */
 void qp_executions_flush(void);
@@ -66,10 +67,10 @@ void qp_executions_flush(void);
 void qp_executions_visit(void (*visit)(qp_execution *execution));
 
 /* Returns the current aggregate of the operation that began an execution. */
-qp_aggregate *qp_execution_sums(qp_execution *execution);
+qp_aggregate *qp_execution_aggregate(qp_execution *execution);
 
 /* Records that an execution has pending rows again since its last flush. */
-void qp_execution_pends(const qp_execution *execution);
+void qp_execution_mark_pending(const qp_execution *execution);
 
 /* Frees the slot of an execution whose recording ended during a call. */
 void qp_execution_abandon(qp_execution *execution);

@@ -11,11 +11,11 @@
 
 static qp_text database_text(uint32_t path_number)
 {
-    const char *path = qp_path_text(path_number);
-    return qp_text_of(path, strlen(path));
+    const char *path = qp_database_path_text(path_number);
+    return qp_text_find_or_add(path, strlen(path));
 }
 
-static void add_holds(qp_file_work *work, const qp_key *key, int64_t changed_rows)
+static void add_lock_holds(qp_file_work *work, const qp_key *key, int64_t changed_rows)
 {
     for (int i = 0; i < work->holds; i++) {
         qp_call_hold *hold = &work->hold[i];
@@ -30,7 +30,7 @@ static void add_holds(qp_file_work *work, const qp_key *key, int64_t changed_row
     }
 }
 
-static void add_outside(const qp_call_hold *hold)
+static void add_lock_hold(const qp_call_hold *hold)
 {
     const qp_lock lock = {.kind = hold->kind,
                           .database = database_text(hold->path),
@@ -40,9 +40,9 @@ static void add_outside(const qp_call_hold *hold)
     qp_lock_event_add(&lock, &hold->longest);
 }
 
-void qp_file_work_collect(bool with_held)
+void qp_lock_sums_update(bool with_held)
 {
-    qp_locks_collect(add_outside, with_held);
+    qp_locks_collect(add_lock_hold, with_held);
 }
 
 static void add_file_work(const qp_call *call, qp_file_work *work, int64_t changed_rows)
@@ -53,7 +53,7 @@ static void add_file_work(const qp_call *call, qp_file_work *work, int64_t chang
     }
     key.operation = call->active.operation;
     qp_file_sums_add(&key, &work->sums);
-    add_holds(work, &key, changed_rows);
+    add_lock_holds(work, &key, changed_rows);
     for (int i = 0; i < work->waits; i++) {
         const qp_call_wait *one = &work->wait[i];
         const qp_lock wait = {.kind = QP_LOCK_WAIT,
@@ -65,7 +65,7 @@ static void add_file_work(const qp_call *call, qp_file_work *work, int64_t chang
     }
 }
 
-void qp_file_work_end(qp_call *call, int64_t changed_rows)
+void qp_call_end_file_work(qp_call *call, int64_t changed_rows)
 {
     qp_file_work *work = &call->active.work;
     bool is_recorded = call->recording == qp_recording;

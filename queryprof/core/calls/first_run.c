@@ -16,7 +16,7 @@
 
 /* Returns the number of rows that a script's connection has changed so far; 0 for a call that is
  * not a script. */
-static int64_t total_changes(const qp_call *call, PyObject *connection)
+static int64_t script_row_count(const qp_call *call, PyObject *connection)
 {
     bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
     void *db = is_script ? qp_connection_db(connection) : NULL;
@@ -35,24 +35,26 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     call->plan.traced = NULL;
     call->plan.explanation = (qp_explanation){0};
     uint32_t statement = e->meter.key.statement;
-    qp_counters_attach(connection);
-    call->script_rows = total_changes(call, connection);
-    if (ours && (!qp_plan_known(connection, statement) || qp_statement_is_held(statement))) {
+    qp_counters_attach_connection(connection);
+    call->script_rows = script_row_count(call, connection);
+    if (ours &&
+        (!qp_plan_is_known(connection, statement) || qp_statement_is_unaccepted(statement))) {
         qp_explanation *wanted = &call->plan.explanation;
-        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_traced(connection);
-        wanted->columns = is_asked ? qp_columns_question(call->active.sql) : NULL;
+        bool is_asked =
+            call->probe->source == QP_SOURCE_TEXT && qp_connection_is_counted(connection);
+        wanted->columns = is_asked ? qp_column_question_new(call->active.sql) : NULL;
         wanted->wants_plan =
             qp_plan_request(&call->plan, connection, statement, call->active.operation);
         e->meter.explanation = wanted->wants_plan || wanted->columns ? wanted : NULL;
     }
-    call->tells_ends = e->meter.drops && qp_counters_trace_ends(connection, true);
+    call->tells_ends = e->meter.drops && qp_counters_trace_statement_ends(connection, true);
     e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
-    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+    qp_own_ticks += qp_elapsed_ticks(from, qp_clock_ticks());
 }
 
 /* Returns the message of an exception (borrowed from the exception), or NULL. Runs no code of the
  * program. */
-static PyObject *message_of(PyObject *value)
+static PyObject *exception_message(PyObject *value)
 {
     PyObject *message = value;
     if (value && PyExceptionInstance_Check(value)) {
@@ -62,7 +64,7 @@ static PyObject *message_of(PyObject *value)
     return message && PyUnicode_Check(message) ? message : NULL;
 }
 
-static bool contains(const char *text, const char *const *parts)
+static bool contains_any(const char *text, const char *const *parts)
 {
     while (*parts && !strstr(text, *parts)) {
         parts++;
@@ -72,7 +74,7 @@ static bool contains(const char *text, const char *const *parts)
 
 /* Returns whether a message begins with one of these texts. A message quotes the program's text
  * only after its beginning. */
-static bool begins_with(const char *text, const char *const *beginnings)
+static bool begins_with_any(const char *text, const char *const *beginnings)
 {
     static const char before[] = "SQLError: "; /* APSW's */
     if (!strncmp(text, before, sizeof before - 1)) {
@@ -86,7 +88,7 @@ static bool begins_with(const char *text, const char *const *beginnings)
 
 /* Returns the kind of a failed call's text. If SQLite's error is about names, locks or parameters,
  * the text is SQL. For other databases, the class of the exception decides. */
-static qp_text_kind kind_of_failed(const qp_call *call)
+static qp_text_kind failed_text_kind(const qp_call *call)
 {
     static const char *const of_names[] = {"no such ",
                                            "table ",
@@ -118,19 +120,19 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     qp_exception exception = qp_exception_take();
     const PyObject *type = exception.type;
     const char *name = type && PyType_Check(type) ? ((const PyTypeObject *)type)->tp_name : "";
-    PyObject *message = message_of(exception.value);
+    PyObject *message = exception_message(exception.value);
     const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
-    bool is_sql =
-        call->probe->stands_in ? !contains(name, syntax) : text && begins_with(text, of_names);
+    bool is_sql = call->probe->stands_in ? !contains_any(name, syntax)
+                                         : text && begins_with_any(text, of_names);
     /* In a text with several statements, the statements after the failed one were not read. */
     bool is_taken = !call->execution->meter.drops &&
-                    ((text && begins_with(text, after)) || strstr(name, "IntegrityError"));
+                    ((text && begins_with_any(text, after)) || strstr(name, "IntegrityError"));
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
     qp_exception_put_back(&exception); /* also drops an encoding error */
     return kind;
 }
 
-QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
+QP_COLD void qp_first_run_decide_statement(qp_call *call, PyObject *result)
 {
     qp_execution *e = call->execution;
     if (call->recording != qp_recording || e->ignored ||
@@ -139,7 +141,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     }
     uint32_t number = e->meter.key.statement;
     const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
-    if (result && !columns && !qp_statement_is_held(number)) {
+    if (result && !columns && !qp_statement_is_unaccepted(number)) {
         return; /* the statement of this text is already known */
     }
     uint64_t from = qp_clock_ticks();
@@ -147,21 +149,21 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
      * connection, no statement is seen to start. */
     bool is_read = e->meter.is_whole || !e->meter.drops ||
                    call->active.operation == QP_EXECUTESCRIPT ||
-                   (!e->meter.counted && !qp_statement_has_several(number));
-    qp_text_kind kind = !result ? kind_of_failed(call) : is_read ? QP_TEXT_SQL : QP_TEXT_NO_SQL;
+                   (!e->meter.counted && !qp_statement_is_script(number));
+    qp_text_kind kind = !result ? failed_text_kind(call) : is_read ? QP_TEXT_SQL : QP_TEXT_NO_SQL;
     PyObject *sql = call->active.sql;
     uint32_t right = kind == QP_TEXT_SQL
-                         ? qp_statement_taken(number, sql, columns)
-                         : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
+                         ? qp_statement_of_accepted(number, sql, columns)
+                         : qp_statement_of_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
         if (e->meter.counted) { /* all pending counters of this key belong to this call: see
                                  * qp_first_run_begin */
-            qp_pending_counters_rename(&e->meter.key, right);
+            qp_pending_counters_change_statement(&e->meter.key, right);
         }
         e->meter.key.statement = right;
-        qp_span_recount(e, number);
+        qp_span_change_statement(e, number);
     }
-    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+    qp_own_ticks += qp_elapsed_ticks(from, qp_clock_ticks());
 }
 
 /* Identifies a statement that has started. If the driver owns the statement, the statement belongs
@@ -170,7 +172,7 @@ static void identify_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);
     if (connection && call->recording == qp_recording) {
-        qp_counters_identify(connection, result ? result : call->self, &call->active);
+        qp_counters_identify_statement(connection, result ? result : call->self, &call->active);
     }
     call->active.statement = NULL;
 }
@@ -182,8 +184,8 @@ static void store_answers(qp_call *call)
         call->execution->meter.explanation = NULL;
     }
     if (call->plan.traced && call->recording == qp_recording) {
-        qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
-                       call->active.sql);
+        qp_plan_store_answer(&call->plan, call->connection, call->execution->meter.key.statement,
+                             call->active.sql);
     }
     qp_free(call->plan.explanation.tree);
     qp_free(call->plan.explanation.columns);
@@ -193,13 +195,13 @@ static void store_answers(qp_call *call)
 static QP_COLD int64_t end_on_connection(qp_call *call)
 {
     uint64_t from = qp_clock_ticks();
-    call->script_rows = total_changes(call, call->connection) - call->script_rows;
+    call->script_rows = script_row_count(call, call->connection) - call->script_rows;
     if (call->tells_ends) {
-        qp_counters_trace_ends(call->connection, false);
+        qp_counters_trace_statement_ends(call->connection, false);
     }
     store_answers(call);
     int64_t ticks = call->plan.explanation.ticks;
-    qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
+    qp_own_ticks += ticks + qp_elapsed_ticks(from, qp_clock_ticks());
     qp_exception exception = qp_exception_take();
     Py_CLEAR(call->connection); /* this may be the last reference, and close the connection */
     qp_exception_put_back(&exception);

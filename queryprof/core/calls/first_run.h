@@ -19,13 +19,14 @@ void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours);
 static inline bool qp_first_run_is_undecided(const qp_call *call, PyObject *result)
 {
     const qp_execution *e = call->execution;
-    return !result || call->active.has_more || (e && qp_statement_is_held(e->meter.key.statement));
+    return !result || call->active.has_more ||
+           (e && qp_statement_is_unaccepted(e->meter.key.statement));
 }
 
 /* Must be called first after the call. Decides which statement the text belongs to, now that the
  * database has accepted or refused the text. */
-void qp_first_run_decide(qp_call *call, PyObject *result);
+void qp_first_run_decide_statement(qp_call *call, PyObject *result);
 
-/* Must be called after qp_first_run_decide if `active.has_more`. Counts the statement from now on
- * and keeps the plan. Returns the ticks that queryprof took inside the call. */
+/* Must be called after qp_first_run_decide_statement if `active.has_more`. Counts the statement
+ * from now on and keeps the plan. Returns the ticks that queryprof took inside the call. */
 int64_t qp_first_run_end(qp_call *call, PyObject *result);

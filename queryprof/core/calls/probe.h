@@ -70,7 +70,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     uint64_t end_ticks = qp_clock_ticks();
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
-    int64_t ticks = qp_clock_elapsed(call->active.start_ticks, end_ticks);
+    int64_t ticks = qp_elapsed_ticks(call->active.start_ticks, end_ticks);
     qp_thread *thread = call->thread;
     if (!result || call->nested_ticks || call->active.work.any || thread->active != &call->active ||
         thread->running_loop || call->recording != qp_recording || ticks >= e->notable_ticks ||
@@ -93,7 +93,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
         p->ticks = p->min_ticks = p->max_ticks = ticks;
         p->timed_calls = 1;
         qp_release_store(&p->calls, 1); /* last: from here on the fields are valid */
-        qp_execution_pends(e);
+        qp_execution_mark_pending(e);
         return;
     }
     p->calls++;

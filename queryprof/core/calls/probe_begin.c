@@ -20,7 +20,7 @@ enum { PAGE_SAMPLING = 16 }; /* page fetches are counted in 1 of this many execu
 
 static uint64_t executions; /* executions begun so far; their serial numbers */
 
-static inline void make_active(qp_call *call, qp_meter *meter)
+static inline void push_active(qp_call *call, qp_meter *meter)
 {
     call->active.meter = meter;
     call->thread->active = &call->active;
@@ -29,19 +29,19 @@ static inline void make_active(qp_call *call, qp_meter *meter)
 }
 
 /* Begins an operation that fetches rows. The operation belongs to its cursor's execution. */
-static inline bool begin_rows(qp_call *call)
+static inline bool begin_fetch(qp_call *call)
 {
-    if (call->thread->active && qp_call_nest(call)) {
+    if (call->thread->active && qp_call_begin_nested(call)) {
         return false;
     }
-    qp_execution *e = call->self ? qp_execution_served_by(call->thread, call->self) : NULL;
+    qp_execution *e = call->self ? qp_execution_of_cursor_cached(call->thread, call->self) : NULL;
     call->thread->serving = e;
     call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
     /* If the execution is in use, the driver will refuse this recursive call. The call is counted,
      * but not for the cursor's execution. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
-        make_active(call, NULL);
+        push_active(call, NULL);
         return true;
     }
     if (e->ignored) {
@@ -51,14 +51,14 @@ static inline bool begin_rows(qp_call *call)
         qp_execution_flush(e, NULL, NULL, NULL);
     }
     e->in_use = true;
-    make_active(call, &e->meter);
+    push_active(call, &e->meter);
     return true;
 }
 
 /* Finds the statement of a call to a driver written in Python. Returns false if the recording has
  * ended in the meantime. */
-static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
-                                   bool *is_awaited)
+static QP_COLD bool find_statement_and_path(const qp_call *call, uint32_t *statement,
+                                            uint32_t *path, bool *is_awaited)
 {
     const qp_probe *probe = call->probe;
     *is_awaited = probe->is_awaited;
@@ -74,16 +74,16 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
 }
 
 /* Counts an execution for its span and its submitter, and labels its statement. */
-static QP_COLD void count_elsewhere(qp_execution *e, bool is_query)
+static QP_COLD void count_for_span(qp_execution *e, bool is_query)
 {
     if (e->ignored) {
         return;
     }
-    qp_span_count(e, is_query);
+    qp_span_count_execution(e, is_query);
     if (is_query) {
         qp_label_statement(e->meter.key.statement);
     }
-    qp_submitter *submitter = qp_submitter_now();
+    qp_submitter *submitter = qp_running_submitter();
     if (submitter) {
         submitter->calls++;
     }
@@ -96,7 +96,7 @@ static inline bool begin_execution(qp_call *call)
     uint32_t path;
     bool ours = qp_call_path_find(thread->tstate, &path);
     call->active.frame = qp_frame_identity(thread->tstate);
-    if (thread->active && qp_call_nest(call)) {
+    if (thread->active && qp_call_begin_nested(call)) {
         return false;
     }
     uint32_t statement;
@@ -105,17 +105,17 @@ static inline bool begin_execution(qp_call *call)
         statement = call->probe->source == QP_SOURCE_TEXT
                         ? qp_statement_of_object(call->active.sql)
                         : qp_operation_statements[call->active.operation];
-    } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
+    } else if (!find_statement_and_path(call, &statement, &path, &is_awaited)) {
         return false;
     }
     /* Awaited calls may last long, and many may be in progress at once, so they would use up all
      * slots of the table. */
-    qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
+    qp_execution *e = is_awaited ? NULL : qp_execution_reserve_slot();
     if (!e) {
         e = &call->spare;
     }
     uint32_t random = qp_thread_random(thread);
-    int64_t span = qp_span_value();
+    int64_t span = qp_running_span();
     call->execution = e;
     e->ignored = !ours;
     e->sampled_stack = ((random >> 16) & qp_stack_mask) == 0;
@@ -124,7 +124,7 @@ static inline bool begin_execution(qp_call *call)
     e->meter = (qp_meter){
         .key = {.statement = statement,
                 .path = path,
-                .span = qp_span_number_of(span),
+                .span = qp_span_name_number(span),
                 .thread = thread->number,
                 .operation = call->active.operation},
         .counts = ours && (call->active.operation == QP_EXECUTE ||
@@ -135,22 +135,22 @@ static inline bool begin_execution(qp_call *call)
     e->span = span;
     e->run = 0;
     if (span || qp_label_variable || qp_here.submitter) {
-        count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
+        count_for_span(e, call->probe->source == QP_SOURCE_TEXT);
     }
     PyObject *connection = qp_connection_of(call);
     call->active.db = connection ? qp_connection_db(connection) : NULL;
-    if (connection && (e->meter.drops || !qp_plan_known(connection, statement) ||
-                       qp_statement_is_held(statement))) {
+    if (connection && (e->meter.drops || !qp_plan_is_known(connection, statement) ||
+                       qp_statement_is_unaccepted(statement))) {
         e->meter.sampled = true; /* otherwise a statement with few executions might never be
                                   * sampled */
         qp_first_run_begin(call, connection, ours);
     }
-    make_active(call, &e->meter);
+    push_active(call, &e->meter);
     return true;
 }
 
-static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, PyObject *argument,
-                         PyObject *parameters)
+static inline bool begin_call(qp_call *call, const qp_probe *probe, PyObject *self,
+                              PyObject *argument, PyObject *parameters)
 {
     if (qp_share_awaited) {
         qp_region_share();
@@ -161,7 +161,7 @@ static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, P
     call->active.sql = argument;
     call->recording = qp_recording;
     if (probe->source == QP_SOURCE_ROWS) {
-        return begin_rows(call);
+        return begin_fetch(call);
     }
     if (qp_pending_counters_due) {
         qp_pending_counters_collect();
@@ -192,11 +192,11 @@ static QP_COLD qp_call *begin_measured(const qp_probe *probe, PyObject *self, Py
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
                        PyObject *parameters)
 {
-    if (qp_own_is_due()) {
+    if (qp_own_time_is_measured()) {
         return begin_measured(probe, self, argument, parameters);
     }
     qp_thread *thread = qp_thread_here();
-    if (!thread || (!thread->free_calls && !qp_call_add(thread))) {
+    if (!thread || (!thread->free_calls && !qp_call_add_free(thread))) {
         return NULL;
     }
     qp_call *call = thread->free_calls;
@@ -205,10 +205,10 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
     QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
     QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
     QP_ASSERT(!call->active.is_measured);
-    if (!start(call, probe, self, argument, parameters)) {
+    if (!begin_call(call, probe, self, argument, parameters)) {
         call->outer = NULL;
         call->active.below = NULL;
-        qp_call_give_back(call);
+        qp_call_release(call);
         return NULL;
     }
     return call;

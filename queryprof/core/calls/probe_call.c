@@ -13,7 +13,7 @@ typedef struct {
 
 /* Returns the argument (borrowed) with one of the keywords `of`, which end with a NULL; NULL if the
  * argument is missing. */
-static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *const *values)
+static PyObject *keyword_argument(const char *const *of, PyObject *names, PyObject *const *values)
 {
     for (; names && *of; of++) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
@@ -28,8 +28,9 @@ static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *co
 /* Returns the statement and parameters (both owned by the caller) among the arguments from `first`.
  * The statement is the first argument, an argument with the driver's keyword, or an attribute of
  * the receiver. */
-static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject *const *args,
-                            Py_ssize_t first, Py_ssize_t positional, PyObject *names)
+static measured find_statement_argument(const qp_probe *probe, PyObject *receiver,
+                                        PyObject *const *args, Py_ssize_t first,
+                                        Py_ssize_t positional, PyObject *names)
 {
     static const char *const texts[] = {"query", "operation", "sql", "statement", "command", NULL};
     static const char *const values[] = {"params",    "parameters",        "args", "vars",
@@ -45,14 +46,14 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
         found.text = receiver ? PyObject_GetAttr(receiver, probe->text_of) : NULL;
         qp_exception_clear(); /* the statement stays unknown, and the call will raise the error */
     } else {
-        PyObject *named = by_keyword(texts, names, args + positional);
+        PyObject *named = keyword_argument(texts, names, args + positional);
         PyObject *other = names ? args[positional] : NULL; /* a keyword that only this driver has */
         found.text = Py_XNewRef(positional > first ? args[first] : named ? named : other);
         first++;
     }
     if (probe->returns == QP_RETURNS_CURSOR) {
         PyObject *given =
-            positional > first ? args[first] : by_keyword(values, names, args + positional);
+            positional > first ? args[first] : keyword_argument(values, names, args + positional);
         /* Other keywords may also be values (oracledb): the parameters are then unknown. */
         found.parameters = Py_XNewRef(given || !names ? given : Py_Ellipsis);
     } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* each argument is a
@@ -88,8 +89,8 @@ static int is_argument_true(PyObject *name, PyObject *const *args, Py_ssize_t po
 /* Returns whether a call waits because its pool has no free connection. Runs no Python code, so
  * that signal handlers and trace functions see only the driver's calls. Returns -1 with an
  * exception, which a handler may still raise in a property. */
-static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t positional,
-                      PyObject *names)
+static int waits_for_connection(PyObject *only_if, PyObject *const *args, Py_ssize_t positional,
+                                PyObject *names)
 {
     int waits = is_argument_true(PyTuple_GET_ITEM(only_if, 0), args, positional, names);
     PyObject *at = waits > 0 ? Py_NewRef(args[0]) : NULL;
@@ -121,19 +122,21 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     Py_ssize_t first = probe->has_receiver;
     PyObject *receiver = first && positional ? args[0] : NULL;
     Py_INCREF(callable); /* the call may detach us */
-    int waits =
-        probe->only_if ? receiver ? is_waiting(probe->only_if, args, positional, names) : 0 : 1;
+    int waits = probe->only_if
+                    ? receiver ? waits_for_connection(probe->only_if, args, positional, names) : 0
+                    : 1;
     if (waits <= 0) {
         PyObject *unmeasured = waits < 0 ? NULL : qp_wrapper_call(self, args, flagged, names);
         Py_DECREF(callable);
         return unmeasured;
     }
-    measured is = measured_of(probe, receiver, args, first, positional, names);
+    measured is = find_statement_argument(probe, receiver, args, first, positional, names);
     PyObject *result;
     if (probe->is_awaited) {
         PyObject *coroutine = qp_wrapper_call(self, args, flagged, names);
-        result =
-            coroutine ? qp_coroutine_call(self, coroutine, receiver, is.text, is.parameters) : NULL;
+        result = coroutine
+                     ? qp_measured_coroutine(self, coroutine, receiver, is.text, is.parameters)
+                     : NULL;
     } else {
         qp_call *call = qp_call_begin(probe, receiver, is.text, is.parameters);
         result = qp_wrapper_call(self, args, flagged, names);
@@ -147,15 +150,15 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     return result;
 }
 
-PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
-                        PyTypeObject *coroutine_proxy_type)
+PyObject *qp_probe_wrapper_new(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
+                               PyTypeObject *coroutine_proxy_type)
 {
     PyObject *self = qp_wrapper_new(type, call_probe, wrapped, (PyObject *)coroutine_proxy_type);
     /* A probe has at most one of these three objects. */
     PyObject *referred = probe->text_of   ? probe->text_of
                          : probe->only_if ? probe->only_if
                                           : (PyObject *)probe->cursor_type;
-    qp_probe *held = self ? qp_wrapper_hold(self, sizeof *held, referred) : NULL;
+    qp_probe *held = self ? qp_wrapper_add_data(self, sizeof *held, referred) : NULL;
     if (!held) {
         Py_XDECREF(self);
         return NULL;
@@ -165,13 +168,13 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
     return self;
 }
 
-bool qp_probe_call_is(const PyObject *wrapper)
+bool qp_is_probe_wrapper(const PyObject *wrapper)
 {
     return ((const qp_wrapper *)wrapper)->vectorcall == call_probe;
 }
 
-bool qp_probe_call_wraps(PyObject *object, PyObject *wrapped)
+bool qp_is_probe_wrapper_of(PyObject *object, PyObject *wrapped)
 {
-    return qp_is_wrapper(object) && qp_probe_call_is(object) &&
+    return qp_is_wrapper(object) && qp_is_probe_wrapper(object) &&
            ((const qp_wrapper *)object)->wrapped == wrapped;
 }

@@ -31,23 +31,23 @@ static QP_COLD bool count_error(const qp_key *key, qp_call *call)
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
         qp_file_work *work = &call->active.work;
-        work->failed = qp_error_count(key, work->waits && work->would_write);
+        work->failed = qp_count_exception(key, work->waits && work->would_write);
         return true;
     }
     return false; /* a StopIteration, or no exception at the end of an iteration */
 }
 
 /* Counts rows of a cursor whose execute the probe did not see. */
-static QP_COLD void end_unknown_rows(qp_call *call, PyObject *result, int64_t ticks)
+static QP_COLD void end_unknown_fetch(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
                   .thread = call->thread->number,
                   .operation = call->active.operation};
-    int64_t ns = qp_clock_ns(ticks);
-    int64_t self_ns = ns - qp_clock_ns(call->nested_ticks);
-    int64_t rows = qp_rows_served(call, result);
+    int64_t ns = qp_ticks_to_ns(ticks);
+    int64_t self_ns = ns - qp_ticks_to_ns(call->nested_ticks);
+    int64_t rows = qp_fetched_row_count(call, result);
     qp_aggregate *sums = qp_aggregate_of(&key);
-    qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
+    qp_aggregate_add_calls(sums, 1, ns, self_ns, rows, ns, ns);
     if (!result && count_error(&key, call)) {
         qp_aggregate_count_error(sums);
     }
@@ -62,14 +62,14 @@ static bool row_is_timed(qp_call *call, const qp_pending_rows *pending)
            pending->calls < ROWS_ALWAYS_TIMED || qp_thread_random(call->thread) % ROW_SAMPLING == 0;
 }
 
-static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
+static void end_fetch(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
     e->in_use = false;
     if (!p->calls) {
         *p = (qp_pending_rows){.operation = call->active.operation, .min_ticks = INT64_MAX};
-        qp_execution_pends(e);
+        qp_execution_mark_pending(e);
     }
     if (row_is_timed(call, p)) {
         p->timed_calls++;
@@ -79,7 +79,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     p->calls++;
     p->last_ticks = call->active.start_ticks + (uint64_t)ticks;
-    p->rows += qp_rows_served(call, result);
+    p->rows += qp_fetched_row_count(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
@@ -98,18 +98,18 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
 static QP_COLD void note_execution(const qp_call *call)
 {
     if (qp_execution_notes & QP_NOTES_PARAMETERS) {
-        qp_execution_note(call->execution, call->active.sql, call->parameters);
+        qp_execution_store_parameters(call->execution, call->active.sql, call->parameters);
     }
     if (qp_watched_line.code && !call->execution->ignored) {
-        qp_line_note(call->thread, &call->execution->meter.key, call->active.start_ticks);
+        qp_line_add_execution(call->thread, &call->execution->meter.key, call->active.start_ticks);
     }
 }
 
 /* Takes samples from some executions. */
 static QP_COLD void take_samples(const qp_call *call, bool has_failed)
 {
-    int64_t span = qp_span_outermost();
-    const qp_sampled sampled = {
+    int64_t span = qp_outermost_running_span();
+    const qp_sampled_execution sampled = {
         .sql = call->active.sql,
         .parameters = call->parameters,
         .work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate),
@@ -125,7 +125,7 @@ static QP_COLD void take_samples(const qp_call *call, bool has_failed)
 
 /* Returns the object that returns the rows (identity only). A connection's execute returns the
  * cursor; a cursor's execute returns itself, nothing (psycopg2), or a number (PyMySQL). */
-static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
+static QP_INLINE const void *row_source(const qp_call *call, PyObject *result)
 {
     bool is_none =
         call->probe->stands_in && result && (Py_IsNone(result) || PyLong_CheckExact(result));
@@ -137,8 +137,8 @@ static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 static QP_COLD int64_t end_without_cursor(const qp_call *call, PyObject *result)
 {
     qp_execution *e = call->execution;
-    e->rows = qp_rows_returned(call, result);
-    qp_execution *superseded = qp_execution_served_by(call->thread, call->self);
+    e->rows = qp_result_row_count(call, result);
+    qp_execution *superseded = qp_execution_of_cursor_cached(call->thread, call->self);
     if (superseded && !superseded->in_use) {
         superseded->cursor = NULL;
     }
@@ -146,7 +146,7 @@ static QP_COLD int64_t end_without_cursor(const qp_call *call, PyObject *result)
         call->probe->returns == QP_RETURNS_PORTAL || call->probe->returns == QP_RETURNS_VALUES;
     e->cursor = result && serves ? call->self : NULL;
     call->thread->serving = e->cursor ? e : NULL;
-    return qp_statement(e->meter.key.statement)->changes_rows ? e->rows : 0;
+    return qp_statement_get_row(e->meter.key.statement)->changes_rows ? e->rows : 0;
 }
 
 /* Ends a call that began an execution. Returns the number of rows that it changed. */
@@ -155,12 +155,12 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     qp_execution *e = call->execution;
     bool has_cursor = call->probe->returns == QP_RETURNS_CURSOR;
     bool is_text = call->probe->source == QP_SOURCE_TEXT && has_cursor;
-    int64_t rows = is_text ? qp_rows_changed(call, result) : 0;
+    int64_t rows = is_text ? qp_changed_row_count(call, result) : 0;
     if (rows < 0) { /* the program's cursor class ran code that ended the recording */
         qp_execution_abandon(e);
         return 0;
     }
-    int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
+    int64_t notable_ticks = qp_exemplar_floor_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
     /* The slowest executions are sampled as well: otherwise only the first execution of a rare
      * statement would count. */
@@ -180,8 +180,8 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     qp_writes += rows > 0;
     qp_release_store(&e->stage, QP_STAGE_BEGUN);
     if (is_text) {
-        const void *cursor = rows_from(call, result);
-        qp_execution *superseded = qp_execution_served_by(call->thread, cursor);
+        const void *cursor = row_source(call, result);
+        qp_execution *superseded = qp_execution_of_cursor_cached(call->thread, cursor);
         if (superseded && !superseded->in_use) {
             superseded->cursor = NULL;
         }
@@ -199,22 +199,22 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);
     }
     if (e == &call->spare && e->cursor) {
-        call->thread->serving = qp_execution_keep(e);
+        call->thread->serving = qp_execution_keep_for_fetches(e);
     }
     if (!result && !e->ignored && count_error(&e->meter.key, call)) {
-        qp_execution_failed(e);
+        qp_execution_count_error(e);
     }
     return rows;
 }
 
 /* Adds the call to the event loop's step that it blocked. */
-static void note_in_step(const qp_call *call, int64_t ticks)
+static void add_to_step(const qp_call *call, int64_t ticks)
 {
     qp_step *step = call->thread->running_loop->step;
     if (step && call->thread->running_loop->recording == qp_recording) {
         const qp_key *key = call->execution ? &call->execution->meter.key : NULL;
-        qp_step_database(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
-                         key ? key->path : QP_PATH_NONE, call->active.start_ticks, ticks);
+        qp_step_add_driver_call(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
+                                key ? key->path : QP_PATH_NONE, call->active.start_ticks, ticks);
     }
 }
 
@@ -228,22 +228,22 @@ static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
         refused = work->wait[work->waits - 1];
         is_upgrade = work->would_write;
     }
-    qp_file_work_end(call, changed_rows);
+    qp_call_end_file_work(call, changed_rows);
     if (failed) {
-        qp_refusal_explain(refused.path, refused.time.writes, is_upgrade);
+        qp_lock_refusal_explain(refused.path, refused.time.writes, is_upgrade);
     }
 }
 
-static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
+static QP_INLINE void end_call(qp_call *call, PyObject *result, uint64_t now)
 {
-    int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
+    int64_t ticks = qp_elapsed_ticks(call->active.start_ticks, now);
     qp_thread *thread = call->thread;
-    qp_call_leave(call);
+    qp_call_deactivate(call);
     /* Do not read the operation from the probe: if recording stopped during the call, the probe may
      * belong to another function. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && qp_first_run_is_undecided(call, result)) {
-        qp_first_run_decide(call, result);
+        qp_first_run_decide_statement(call, result);
         if (call->execution) {
             qp_locks_set_key(&call->active, &call->execution->meter.key);
         }
@@ -254,7 +254,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     } else {
         thread->database_ticks += ticks;
         if (thread->running_loop && !call->probe->is_awaited) {
-            note_in_step(call, ticks);
+            add_to_step(call, ticks);
         }
     }
     if (call->active.has_more) {
@@ -270,7 +270,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     }
     int64_t changed_rows = 0;
     if (!serves && qp_workload_on) {
-        qp_workload_note(call, result, now);
+        qp_workload_add_call(call, result, now);
     }
     qp_meter meter = {.sampled = false};
     if (!serves) {
@@ -280,16 +280,16 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         changed_rows = end_execution(call, result, ticks);
         thread->changed_rows += changed_rows;
     } else if (call->execution) {
-        end_rows(call, result, ticks);
+        end_fetch(call, result, ticks);
     } else {
-        end_unknown_rows(call, result, ticks);
+        end_unknown_fetch(call, result, ticks);
     }
     uint64_t from_ticks = call->probe->is_awaited ? now : call->active.start_ticks;
     if (call->active.work.any) {
         end_file_work(call, changed_rows);
     }
     if (meter.sampled && call->recording == qp_recording) {
-        qp_line_consider(thread, &meter.key, from_ticks);
+        qp_line_consider_watch(thread, &meter.key, from_ticks);
     }
 }
 
@@ -310,10 +310,10 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    /* qp_turn comes first: a window may end in it, and this call belongs to the next window. */
+    /* qp_turn_run comes first: a window may end in it, and this call belongs to the next window. */
     if (now >= qp_turn_due_ticks) {
-        qp_turn();
+        qp_turn_run();
     }
-    finish(call, result, now);
-    qp_call_give_back(call);
+    end_call(call, result, now);
+    qp_call_release(call);
 }

@@ -6,7 +6,7 @@
 
 static PyObject *explain; /* owned; NULL if nothing is explained */
 
-void qp_refusal_explain_by(PyObject *function)
+void qp_lock_refusal_set_explainer(PyObject *function)
 {
     PyObject *before = explain;
     Py_XINCREF(function);
@@ -14,7 +14,7 @@ void qp_refusal_explain_by(PyObject *function)
     Py_XDECREF(before);
 }
 
-void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
+void qp_lock_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
 {
     if (!explain) {
         return;
@@ -26,7 +26,7 @@ void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
     qp_here.muted = true;
     if (value && PyExceptionInstance_Check(value)) {
         PyObject *done =
-            PyObject_CallFunction(function, "OsOO", value, qp_path_text(path),
+            PyObject_CallFunction(function, "OsOO", value, qp_database_path_text(path),
                                   writes ? Py_True : Py_False, is_upgrade ? Py_True : Py_False);
         Py_XDECREF(done);
     }

@@ -84,7 +84,7 @@ static bool is_row(PyObject *parameters)
 
 /* Returns an item of a row (owned by the caller). NULL if a finalizer has shortened the row:
  * encoding a text may run finalizers. */
-static PyObject *item_of(PyObject *row, Py_ssize_t place)
+static PyObject *row_item(PyObject *row, Py_ssize_t place)
 {
     return place < PySequence_Fast_GET_SIZE(row) ? Py_NewRef(PySequence_Fast_GET_ITEM(row, place))
                                                  : NULL;
@@ -125,7 +125,7 @@ static void put_row(PyObject *parameters)
         qp_workload_put_byte('(');
         qp_workload_put_number((uint32_t)count);
         for (Py_ssize_t i = 0; i < count; i++) {
-            put_item(item_of(parameters, i));
+            put_item(row_item(parameters, i));
         }
     } else if (PyDict_CheckExact(parameters)) {
         put_names(parameters);
@@ -143,7 +143,7 @@ static void put_parameters(PyObject *parameters, qp_operation operation)
         qp_workload_put_byte('[');
         qp_workload_put_number((uint32_t)count);
         for (Py_ssize_t i = 0; i < count; i++) {
-            PyObject *row = item_of(parameters, i);
+            PyObject *row = row_item(parameters, i);
             put_row(row);
             Py_XDECREF(row);
         }
@@ -154,7 +154,7 @@ static void put_parameters(PyObject *parameters, qp_operation operation)
 
 /* Returns the number of a text, and writes the text if it is new. Texts are identified by their
  * 64-bit hash. */
-static uint32_t number_of_text(PyObject *text)
+static uint32_t text_number(PyObject *text)
 {
     if (!text || !PyUnicode_CheckExact(text)) {
         return 0;
@@ -179,10 +179,10 @@ static uint32_t number_of_text(PyObject *text)
 
 /* Returns the record of a connection whose statements are counted, or NULL. Another thread may be
  * closing the connection: the driver clears the connection's db first, with the GIL held. */
-static const qp_traced_connection *traced_of(PyObject *connection)
+static const qp_traced_connection *traced_connection(PyObject *connection)
 {
     void *db = connection ? qp_connection_db(connection) : NULL;
-    const qp_traced_connection *traced = db ? qp_traced_of(db) : NULL;
+    const qp_traced_connection *traced = db ? qp_traced_connection_of(db) : NULL;
     return traced && traced->sqlite ? traced : NULL;
 }
 
@@ -208,11 +208,11 @@ static void write_connection(uint64_t identity, uint64_t serial)
 
 /* Returns the identity of a call's connection, and sets the state of its transaction after the
  * call. */
-static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
+static uint64_t call_connection(const qp_call *call, qp_transaction *transaction)
 {
     PyObject *connection = qp_connection_of(call);
     uint64_t identity = (uint64_t)(uintptr_t)connection, serial = 0;
-    const qp_traced_connection *traced = traced_of(connection);
+    const qp_traced_connection *traced = traced_connection(connection);
     *transaction = QP_TRANSACTION_UNKNOWN;
     if (traced) {
         serial = traced->serial;
@@ -244,7 +244,7 @@ static void write_path(uint32_t path)
     qp_workload_put_number(frames);
     const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
     for (uint32_t at = path; at; at = qp_stack_outer(at)) {
-        const qp_line_row *line = &lines[qp_stack_line(at)];
+        const qp_line_row *line = &lines[qp_stack_innermost_line(at)];
         const char *bytes = qp_text_bytes(line->file, &length);
         qp_workload_put_bytes('S', bytes, length);
         bytes = qp_text_bytes(line->function, &length);
@@ -255,11 +255,11 @@ static void write_path(uint32_t path)
 
 static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ticks)
 {
-    const qp_active *active = &call->active;
+    const qp_active_call *active = &call->active;
     bool has_text = call->probe->source == QP_SOURCE_TEXT;
-    uint32_t text = number_of_text(has_text ? active->sql : NULL);
+    uint32_t text = text_number(has_text ? active->sql : NULL);
     qp_transaction transaction;
-    uint64_t connection = connection_of(call, &transaction);
+    uint64_t connection = call_connection(call, &transaction);
     const struct {
         int64_t start_unix_ns;
         int64_t duration_ns;
@@ -273,8 +273,8 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
         uint32_t path;
         uint64_t serial;
     } fixed = {
-        .start_unix_ns = qp_clock_unix_ns(active->start_ticks),
-        .duration_ns = qp_clock_ns(qp_clock_elapsed(active->start_ticks, end_ticks)),
+        .start_unix_ns = qp_ticks_to_unix_ns(active->start_ticks),
+        .duration_ns = qp_ticks_to_ns(qp_elapsed_ticks(active->start_ticks, end_ticks)),
         .connection = connection,
         .text = text,
         .thread = call->thread->number,
@@ -294,7 +294,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
     }
 }
 
-void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
+void qp_workload_add_call(const qp_call *call, PyObject *result, uint64_t end_ticks)
 {
     if (call->probe->stands_in || call->active.operation == QP_CONNECT) {
         return; /* the call is not SQLite's, or it opens a connection, which is written with its
@@ -312,12 +312,12 @@ void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
     put_execution(call, result, end_ticks);
     qp_here.muted = was_muted;
     qp_exception_put_back(&exception);
-    if (qp_workload_is_old(end_ticks)) {
+    if (qp_workload_flush_is_due(end_ticks)) {
         qp_workload_flush();
     }
 }
 
-void qp_workload_note_rows(uint64_t serial, int64_t rows)
+void qp_workload_add_fetched_rows(uint64_t serial, int64_t rows)
 {
     if (!qp_workload_is_full()) {
         qp_workload_put_byte('R');
@@ -336,7 +336,7 @@ static void begin_file(void)
     qp_workload_put("queryprof workload 2\n", 21);
 }
 
-bool qp_workload_to(const char *prefix, int64_t most_bytes)
+bool qp_workload_set_prefix(const char *prefix, int64_t most_bytes)
 {
     if (qp_workload_on) {
         qp_workload_flush();

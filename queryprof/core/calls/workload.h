@@ -15,14 +15,14 @@
 /* Writes executions from now on to files whose names begin with `prefix` (copied): one file per
  * process, of at most `most_bytes` each. An empty prefix stops the workload. Returns false if out
  * of memory. The caller must hold the GIL. */
-bool qp_workload_to(const char *prefix, int64_t most_bytes);
+bool qp_workload_set_prefix(const char *prefix, int64_t most_bytes);
 
 /* Notes an ended call; `result` is borrowed, NULL if the call raised. Never raises, and runs no
  * code of the program. */
-void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
+void qp_workload_add_call(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
 /* Notes how many rows were fetched so far from the execution with this serial number. */
-void qp_workload_note_rows(uint64_t serial, int64_t rows);
+void qp_workload_add_fetched_rows(uint64_t serial, int64_t rows);
 
 /* In a forked child: drops the parent's notes, and begins a new file. */
 void qp_workload_after_fork(void);

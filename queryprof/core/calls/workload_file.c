@@ -42,7 +42,7 @@ static bool append(const char *bytes, size_t length)
     bool is_new = !file.path[0];
     if (is_new) {
         snprintf(file.path, sizeof file.path, "%s%ld-%lld", file.prefix, (long)getpid(),
-                 (long long)qp_clock_unix_ns(qp_clock_ticks()));
+                 (long long)qp_ticks_to_unix_ns(qp_clock_ticks()));
     }
     int descriptor = open(file.path, flags | (is_new ? O_EXCL : 0), 0600);
     bool good = descriptor >= 0;
@@ -112,9 +112,9 @@ bool qp_workload_is_full(void)
     return file.written + (int64_t)file.used >= file.most_bytes;
 }
 
-bool qp_workload_is_old(uint64_t now_ticks)
+bool qp_workload_flush_is_due(uint64_t now_ticks)
 {
-    return qp_clock_ns(qp_clock_elapsed(file.flushed_ticks, now_ticks)) > FLUSH_NS;
+    return qp_ticks_to_ns(qp_elapsed_ticks(file.flushed_ticks, now_ticks)) > FLUSH_NS;
 }
 
 void qp_workload_begin_file(void)

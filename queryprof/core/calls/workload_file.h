@@ -27,7 +27,7 @@ void qp_workload_flush(void);
 bool qp_workload_is_full(void);
 
 /* Returns whether the last flush was over a second ago. */
-bool qp_workload_is_old(uint64_t now_ticks);
+bool qp_workload_flush_is_due(uint64_t now_ticks);
 
 /* Append to the file: bytes (copied), one byte, a number, or a kind, a length and that many
  * bytes. */

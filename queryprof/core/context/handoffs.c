@@ -31,11 +31,11 @@ void qp_handoffs_clear(void)
     qp_rows_clear(QP_HANDOFF_ROWS);
 }
 
-static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
+static qp_handoff_row *handoff_row(uint8_t kind, uint32_t path, uint16_t span)
 {
     qp_handoff_row *rows = qp_first_row(QP_HANDOFF_ROWS);
     uint32_t count = qp_row_count(QP_HANDOFF_ROWS);
-    qp_text name = qp_text_of(kinds.names[kind], strlen(kinds.names[kind]));
+    qp_text name = qp_text_find_or_add(kinds.names[kind], strlen(kinds.names[kind]));
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].path == path && rows[i].kind == name && rows[i].span == span) {
             return &rows[i];
@@ -81,7 +81,7 @@ static void add_to_sums(handoff *self)
         return;
     }
     uint16_t span = (uint16_t)(self->submitter.span & 0xffff);
-    qp_handoff_row *s = row_of(self->kind, self->submitter.path, span);
+    qp_handoff_row *s = handoff_row(self->kind, self->submitter.path, span);
     if (!s) {
         return;
     }
@@ -92,19 +92,20 @@ static void add_to_sums(handoff *self)
         return;
     }
     qp_distribution_add(&s->queue,
-                        qp_clock_ns(qp_clock_elapsed(self->handed_ticks, self->started_ticks)));
+                        qp_ticks_to_ns(qp_elapsed_ticks(self->handed_ticks, self->started_ticks)));
     qp_distribution_add(&s->run,
-                        qp_clock_ns(qp_clock_elapsed(self->started_ticks, self->ended_ticks)));
+                        qp_ticks_to_ns(qp_elapsed_ticks(self->started_ticks, self->ended_ticks)));
     uint64_t end_ticks = self->ended_ticks;
     if (self->taken_ticks) {
         end_ticks = self->taken_ticks;
         qp_distribution_add(&s->handback,
-                            qp_clock_ns(qp_clock_elapsed(self->ended_ticks, end_ticks)));
+                            qp_ticks_to_ns(qp_elapsed_ticks(self->ended_ticks, end_ticks)));
     }
-    qp_distribution_add(&s->total, qp_clock_ns(qp_clock_elapsed(self->handed_ticks, end_ticks)));
+    qp_distribution_add(&s->total, qp_ticks_to_ns(qp_elapsed_ticks(self->handed_ticks, end_ticks)));
 }
 
-static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
+static PyObject *run_handoff(PyObject *callable, PyObject *const *args, size_t flagged,
+                             PyObject *names)
 {
     handoff *self = (handoff *)callable;
     PyObject *function = Py_NewRef(self->function);
@@ -112,16 +113,16 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     bool enters = !self->is_running;
     if (enters) {
         self->is_running = true;
-        qp_submitter_enter(&self->submitter);
+        qp_submitter_begin_work(&self->submitter);
     }
     self->started_ticks = qp_clock_ticks();
     if (self->is_timed && qp_recording && self->submitter.recording == qp_recording) {
-        qp_span_queued(self->submitter.span, self->handed_ticks, self->started_ticks);
+        qp_span_add_queue_time(self->submitter.span, self->handed_ticks, self->started_ticks);
     }
     PyObject *result = PyObject_Vectorcall(function, args, flagged, names);
     self->ended_ticks = qp_clock_ticks();
     if (enters) {
-        qp_submitter_leave(&self->submitter);
+        qp_submitter_end_work(&self->submitter);
         self->is_running = false;
     }
     self->was_run = true;
@@ -224,13 +225,13 @@ static handoff *wrap_function(const handover *where, PyObject *function)
         qp_exception_clear();
         return NULL;
     }
-    self->vectorcall = run;
+    self->vectorcall = run_handoff;
     self->function = Py_NewRef(function);
     self->kind = where->kind;
     self->is_awaited = where->is_awaited;
     self->is_timed = where->is_timed;
     self->is_database = where->is_database;
-    qp_submitter_here(thread, &self->submitter);
+    qp_submitter_capture(thread, &self->submitter);
     self->handed_ticks = qp_clock_ticks();
     return self;
 }
@@ -273,8 +274,8 @@ static PyObject *watch_coroutine(const handover *where, PyObject *coroutine, han
     return qp_coroutine_proxy(where->coroutine_proxy_type, coroutine, &w->watcher);
 }
 
-static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t flagged,
-                           PyObject *names)
+static PyObject *submit_function(PyObject *callable, PyObject *const *args, size_t flagged,
+                                 PyObject *names)
 {
     enum { ROOM = 32 };
     qp_wrapper *self = (qp_wrapper *)callable;
@@ -322,7 +323,7 @@ static uint8_t kind_number(const char *name)
     return (uint8_t)kinds.count++;
 }
 
-PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
+PyObject *qp_handoff_wrapper(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database)
 {
     const qp_module_state *state = PyModule_GetState(module);
@@ -335,7 +336,7 @@ PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *k
                       .coroutine_proxy_type = state->coroutine_proxy_type};
     PyObject *extra = PyBytes_FromStringAndSize((const char *)&where, sizeof where);
     PyObject *runner =
-        extra ? qp_wrapper_new(state->wrapper_type, hand_over, original, extra) : NULL;
+        extra ? qp_wrapper_new(state->wrapper_type, submit_function, original, extra) : NULL;
     Py_XDECREF(extra);
     return runner;
 }

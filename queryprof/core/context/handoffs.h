@@ -23,5 +23,5 @@ void qp_handoffs_clear(void);
  * function argument. `is_awaited`: the call returns a coroutine, which ends with the function's
  * result. `is_timed`: the call itself submits the function. `is_database`: the function always
  * counts as a driver call. NULL with an exception. */
-PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
+PyObject *qp_handoff_wrapper(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);

@@ -49,7 +49,7 @@ void qp_slow_spans_after_fork(void)
 {
     table.free = NULL;
     for (uint32_t i = 0; i < table.count; i++) {
-        qp_span_runs_give_back(table.buffers[i]);
+        qp_span_runs_release(table.buffers[i]);
     }
 }
 
@@ -76,7 +76,7 @@ static qp_span_runs *take_buffer(void)
     return taken;
 }
 
-void qp_span_runs_give_back(qp_span_runs *runs)
+void qp_span_runs_release(qp_span_runs *runs)
 {
     if (runs && runs != &unknown_runs) {
         runs->count = 0;
@@ -87,7 +87,7 @@ void qp_span_runs_give_back(qp_span_runs *runs)
 
 /* Returns the number of the run to which executions with this key are added; 0 if there is no
  * buffer. */
-static inline uint8_t run_for(qp_span_runs **runs, const qp_key *key)
+static inline uint8_t find_or_add_run(qp_span_runs **runs, const qp_key *key)
 {
     if (!*runs) {
         *runs = take_buffer();
@@ -108,14 +108,14 @@ static inline uint8_t run_for(qp_span_runs **runs, const qp_key *key)
 
 uint8_t qp_span_runs_count_execution(qp_span_runs **runs, const qp_key *key)
 {
-    uint8_t run = run_for(runs, key);
+    uint8_t run = find_or_add_run(runs, key);
     if (run) {
         (*runs)->run[run - 1].executions++;
     }
     return run;
 }
 
-uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement)
+uint8_t qp_span_runs_change_statement(qp_span_runs *runs, uint8_t run, uint32_t statement)
 {
     if (!run || run == QP_SPAN_RUNS || runs == &unknown_runs) {
         return run;
@@ -131,7 +131,7 @@ uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement
     return qp_span_runs_count_execution(&runs, &key);
 }
 
-void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
+void qp_span_runs_add_work(qp_span_runs *runs, uint8_t run, const qp_execution_work *work)
 {
     if (run && runs != &unknown_runs) {
         qp_span_run_row *to = &runs->run[run - 1];
@@ -143,27 +143,27 @@ void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
     }
 }
 
-void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
+void qp_span_runs_merge(qp_span_runs **outer, const qp_span_runs *inner)
 {
     if (inner == &unknown_runs) {
-        qp_span_runs_give_back(*outer);
+        qp_span_runs_release(*outer);
         *outer = &unknown_runs;
     }
     for (uint32_t i = 0; inner && i < inner->count; i++) {
         const qp_span_run_row *from = &inner->run[i];
-        uint8_t run = run_for(outer, &from->key);
+        uint8_t run = find_or_add_run(outer, &from->key);
         if (run) {
-            const qp_run_work work = {(uint64_t)from->start_ticks, (uint64_t)from->end_ticks,
-                                      from->self_ns, from->rows};
+            const qp_execution_work work = {(uint64_t)from->start_ticks, (uint64_t)from->end_ticks,
+                                            from->self_ns, from->rows};
             (*outer)->run[run - 1].executions += from->executions;
-            qp_span_runs_add(*outer, run, &work);
+            qp_span_runs_add_work(*outer, run, &work);
         }
     }
 }
 
 /* Returns the row for a span of this length: a new row, or the row of the shortest span with the
  * same name. NULL if there is no room. */
-static qp_slow_span_row *row_for(const qp_ended_span *ended)
+static qp_slow_span_row *row_for_span(const qp_ended_span *ended)
 {
     qp_slow_span_row *rows = qp_first_row(QP_SLOW_SPAN_ROWS), *shortest = NULL;
     uint32_t of_name = 0;
@@ -185,7 +185,7 @@ static qp_slow_span_row *row_for(const qp_ended_span *ended)
 }
 
 /* Returns the duration that a span with this name must exceed to be kept. */
-static int64_t least_of(uint32_t span)
+static int64_t shortest_kept_ns(uint32_t span)
 {
     const qp_slow_span_row *rows = qp_first_row(QP_SLOW_SPAN_ROWS);
     uint32_t count = qp_row_count(QP_SLOW_SPAN_ROWS), of_name = 0;
@@ -213,19 +213,19 @@ static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp
     }
 }
 
-bool qp_slow_span_counts(uint32_t span, int64_t duration_ns)
+bool qp_is_slow_span(uint32_t span, int64_t duration_ns)
 {
     return duration_ns > table.least_ns[span];
 }
 
 void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs)
 {
-    qp_slow_span_row *place = row_for(ended);
+    qp_slow_span_row *place = row_for_span(ended);
     if (place) {
         qp_change_begins(place);
         place->ended = *ended;
         store_runs(place, started_ticks, runs);
         qp_change_ends(place);
     }
-    table.least_ns[ended->span] = least_of(ended->span);
+    table.least_ns[ended->span] = shortest_kept_ns(ended->span);
 }

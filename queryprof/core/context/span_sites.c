@@ -3,8 +3,8 @@
 #include "memory/region.h"
 #include "memory/span_rows.h"
 
-void qp_span_sites_count(qp_span_sites *sites, uint32_t statement, uint32_t path,
-                         uint32_t executions)
+void qp_span_sites_add_executions(qp_span_sites *sites, uint32_t statement, uint32_t path,
+                                  uint32_t executions)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
         if (sites->site[i].statement == statement && sites->site[i].path == path) {
@@ -17,13 +17,13 @@ void qp_span_sites_count(qp_span_sites *sites, uint32_t statement, uint32_t path
     }
 }
 
-void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uint32_t path)
+void qp_span_sites_change_statement(qp_span_sites *sites, uint32_t from, uint32_t to, uint32_t path)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
         qp_span_site *at = &sites->site[i];
         if (at->statement == from && at->path == path && at->executions) {
             at->executions--;
-            qp_span_sites_count(sites, to, path, 1);
+            qp_span_sites_add_executions(sites, to, path, 1);
             return;
         }
     }
@@ -59,7 +59,7 @@ void qp_span_sites_add_to_sums(const qp_span_sites *sites, uint16_t name, qp_spa
             add_repeat(name, at);
         }
         if (outer) {
-            qp_span_sites_count(outer, at->statement, at->path, at->executions);
+            qp_span_sites_add_executions(outer, at->statement, at->path, at->executions);
         }
     }
 }

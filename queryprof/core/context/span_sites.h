@@ -20,11 +20,12 @@ typedef struct {
     qp_span_site site[QP_SPAN_SITES];
 } qp_span_sites;
 
-void qp_span_sites_count(qp_span_sites *sites, uint32_t statement, uint32_t path,
-                         uint32_t executions);
+void qp_span_sites_add_executions(qp_span_sites *sites, uint32_t statement, uint32_t path,
+                                  uint32_t executions);
 
 /* Moves an execution that was counted to another statement. */
-void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uint32_t path);
+void qp_span_sites_change_statement(qp_span_sites *sites, uint32_t from, uint32_t to,
+                                    uint32_t path);
 
 /* Adds the repeats of an ended span to the sums of its name, and all executions to the outer span
  * (NULL if it has no outer span). */

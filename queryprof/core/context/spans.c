@@ -76,7 +76,7 @@ void qp_spans_stop(void)
     Py_CLEAR(qp_span_variable);
 }
 
-static qp_span_row *spans(void)
+static qp_span_row *span_rows(void)
 {
     return qp_first_row(QP_SPAN_ROWS);
 }
@@ -84,7 +84,7 @@ static qp_span_row *spans(void)
 void qp_spans_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_SPAN_ROWS); i++) {
-        spans()[i] = (qp_span_row){.name = spans()[i].name};
+        span_rows()[i] = (qp_span_row){.name = span_rows()[i].name};
     }
     qp_rows_clear(QP_REPEAT_ROWS);
     qp_rows_clear(QP_STATUS_ROWS);
@@ -106,7 +106,7 @@ void qp_span_set_variable(PyObject *variable)
 }
 
 /* Returns the running span for a value of the variable; NULL if that span has ended. */
-static inline running_span *span_of(int64_t span)
+static inline running_span *find_span(int64_t span)
 {
     uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
     if (!slot || slot > RUNNING || !table.running) {
@@ -116,7 +116,7 @@ static inline running_span *span_of(int64_t span)
     return found->serial == (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) ? found : NULL;
 }
 
-static int64_t value_here(void)
+static int64_t variable_value(void)
 {
     PyObject *value = NULL;
     if (PyContextVar_Get(qp_span_variable, NULL, &value) < 0) {
@@ -129,20 +129,20 @@ static int64_t value_here(void)
     return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
 }
 
-int64_t qp_span_find(void)
+int64_t qp_running_span_find(void)
 {
-    int64_t span = qp_span_variable ? value_here() : 0;
-    const qp_submitter *submitter = span ? NULL : qp_submitter_now();
+    int64_t span = qp_span_variable ? variable_value() : 0;
+    const qp_submitter *submitter = span ? NULL : qp_running_submitter();
     if (submitter && submitter->recording == qp_recording) {
         span = submitter->span;
     }
     return span;
 }
 
-int64_t qp_span_outermost(void)
+int64_t qp_outermost_running_span(void)
 {
-    int64_t span = qp_span_value();
-    for (running_span *inner = span_of(span); inner && inner->outer; inner = span_of(span)) {
+    int64_t span = qp_running_span();
+    for (running_span *inner = find_span(span); inner && inner->outer; inner = find_span(span)) {
         span = inner->outer;
     }
     return span;
@@ -150,7 +150,7 @@ int64_t qp_span_outermost(void)
 
 /* Returns the number of a free slot, from 1. If no slot nearby is free, takes the slot of one of
  * the oldest spans. From then on, the executions of that span count only for its name. */
-static uint32_t reserve(void)
+static uint32_t reserve_slot(void)
 {
     uint32_t place = table.next % RUNNING;
     for (uint32_t i = 0; i < SEARCHED && table.running[place].serial; i++) {
@@ -162,7 +162,7 @@ static uint32_t reserve(void)
 
 /* Returns the number of the current step of the thread's event loop, which shows whether another
  * step has begun; 0: no loop runs in the thread; UINT64_MAX: the loop's steps cannot be seen. */
-static uint64_t step_of(const qp_thread *thread)
+static uint64_t step_number(const qp_thread *thread)
 {
     const qp_running_loop *running_loop = thread->running_loop;
     if (!running_loop || running_loop->recording != qp_recording) {
@@ -183,22 +183,22 @@ int64_t qp_span_begin(PyObject *name)
         qp_region_share();
     }
     uint64_t serial = ++table.serial;
-    uint32_t slot = thread ? reserve() : 0;
+    uint32_t slot = thread ? reserve_slot() : 0;
     if (slot) {
         running_span *begun = &table.running[slot - 1];
-        int64_t outer = qp_span_value();
+        int64_t outer = qp_running_span();
         begun->serial = serial;
         begun->name = number;
-        begun->outer = span_of(outer) ? outer : 0;
+        begun->outer = find_span(outer) ? outer : 0;
         begun->thread = thread;
-        begun->step = step_of(thread);
+        begun->step = step_number(thread);
         begun->cpu_ns = begun->executions = begun->database_ns = 0;
         begun->queue_ns = 0;
         begun->queued_ticks = 0;
         begun->is_watched = false;
         begun->status = 0;
         begun->thread_number = thread->number;
-        qp_span_runs_give_back(begun->runs);
+        qp_span_runs_release(begun->runs);
         begun->runs = NULL;
         begun->sites.count = 0;
         begun->cpu_at_ns = qp_thread_cpu_ns();
@@ -209,24 +209,24 @@ int64_t qp_span_begin(PyObject *name)
 
 /* Returns the CPU time of a span that ends here; -1 if unknown, because other work ran in the
  * span's thread in the meantime, or the span continued in another thread. */
-static int64_t cpu_of(const running_span *ended)
+static int64_t span_cpu_ns(const running_span *ended)
 {
     const qp_thread *thread = qp_thread_here();
     if (ended->is_watched) {
         return ended->cpu_ns;
     }
-    bool alone = thread == ended->thread && step_of(ended->thread) == ended->step &&
+    bool alone = thread == ended->thread && step_number(ended->thread) == ended->step &&
                  ended->step != UINT64_MAX;
     return alone ? qp_thread_cpu_ns() - ended->cpu_at_ns : -1;
 }
 
-void qp_span_stop(int64_t span)
+void qp_span_stop_clock(int64_t span)
 {
-    running_span *stopped = span_of(span);
+    running_span *stopped = find_span(span);
     if (stopped) {
-        stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
-        int64_t cpu_ns =
-            cpu_of(stopped); /* includes part of the time to read the CPU clock, which is slow */
+        stopped->ns = qp_ticks_to_ns(qp_elapsed_ticks(stopped->started_ticks, qp_clock_ticks()));
+        int64_t cpu_ns = span_cpu_ns(
+            stopped); /* includes part of the time to read the CPU clock, which is slow */
         stopped->cpu_ns = cpu_ns < stopped->ns ? cpu_ns : stopped->ns;
     }
 }
@@ -237,7 +237,7 @@ static QP_COLD void keep_slow_span(const running_span *ended, bool failed)
                                 .thread = ended->thread_number,
                                 .status = ended->status,
                                 .failed = failed,
-                                .started_unix_ns = qp_clock_unix_ns(ended->started_ticks),
+                                .started_unix_ns = qp_ticks_to_unix_ns(ended->started_ticks),
                                 .duration_ns = ended->ns,
                                 .database_ns = ended->database_ns,
                                 .executions = ended->executions,
@@ -248,11 +248,11 @@ static QP_COLD void keep_slow_span(const running_span *ended, bool failed)
 
 void qp_span_end(int64_t span, bool failed)
 {
-    running_span *ended = span_of(span);
+    running_span *ended = find_span(span);
     if (!ended) {
         return;
     }
-    qp_span_row *s = &spans()[ended->name];
+    qp_span_row *s = &span_rows()[ended->name];
     s->count++;
     s->errors += failed;
     s->database_ns += ended->database_ns;
@@ -262,36 +262,36 @@ void qp_span_end(int64_t span, bool failed)
     }
     qp_distribution_add(&s->durations, ended->ns);
     qp_distribution_add(&s->queries, ended->executions);
-    running_span *outer = span_of(ended->outer);
+    running_span *outer = find_span(ended->outer);
     qp_span_sites_add_to_sums(&ended->sites, ended->name, outer ? &outer->sites : NULL);
     if (outer) {
         outer->executions += ended->executions;
         outer->database_ns += ended->database_ns;
         outer->queue_ns += ended->queue_ns;
-        qp_span_runs_join(&outer->runs, ended->runs);
+        qp_span_runs_merge(&outer->runs, ended->runs);
     }
-    if (qp_slow_span_counts(ended->name, ended->ns)) {
+    if (qp_is_slow_span(ended->name, ended->ns)) {
         keep_slow_span(ended, failed);
     }
-    qp_span_runs_give_back(ended->runs);
+    qp_span_runs_release(ended->runs);
     ended->runs = NULL;
     ended->serial = 0;
 }
 
-void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
+void qp_span_add_queue_time(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
 {
-    running_span *of = span_of(span);
+    running_span *of = find_span(span);
     if (of) {
         uint64_t from = handed_ticks > of->queued_ticks ? handed_ticks : of->queued_ticks;
         of->queue_ns +=
-            started_ticks > from ? qp_clock_ns(qp_clock_elapsed(from, started_ticks)) : 0;
+            started_ticks > from ? qp_ticks_to_ns(qp_elapsed_ticks(from, started_ticks)) : 0;
         of->queued_ticks = started_ticks > from ? started_ticks : from;
     }
 }
 
-void qp_span_status(int64_t span, int status)
+void qp_span_count_status(int64_t span, int status)
 {
-    running_span *of = span_of(span);
+    running_span *of = find_span(span);
     qp_status_row *rows = qp_first_row(QP_STATUS_ROWS);
     uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
     if (!of) {
@@ -309,46 +309,46 @@ void qp_span_status(int64_t span, int status)
     }
 }
 
-void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
+void qp_span_database_figures(int64_t span, int64_t *executions, int64_t *database_ns)
 {
     *executions = *database_ns = 0;
-    if (span_of(span)) {
-        *executions = span_of(span)->executions;
-        *database_ns = span_of(span)->database_ns;
+    if (find_span(span)) {
+        *executions = find_span(span)->executions;
+        *database_ns = find_span(span)->database_ns;
     }
 }
 
-void qp_span_count(qp_execution *e, bool is_query)
+void qp_span_count_execution(qp_execution *e, bool is_query)
 {
-    running_span *s = span_of(e->span);
+    running_span *s = find_span(e->span);
     if (!s) {
         return;
     }
     e->run = qp_span_runs_count_execution(&s->runs, &e->meter.key);
     if (is_query) {
         s->executions++;
-        qp_span_sites_count(&s->sites, e->meter.key.statement, e->meter.key.path, 1);
+        qp_span_sites_add_executions(&s->sites, e->meter.key.statement, e->meter.key.path, 1);
     }
 }
 
-void qp_span_recount(qp_execution *e, uint32_t from)
+void qp_span_change_statement(qp_execution *e, uint32_t from)
 {
-    running_span *s = span_of(e->span);
+    running_span *s = find_span(e->span);
     const qp_key *key = &e->meter.key;
     if (s && e->run) {
-        e->run = qp_span_runs_recount(s->runs, e->run, key->statement);
+        e->run = qp_span_runs_change_statement(s->runs, e->run, key->statement);
     }
     if (s) {
-        qp_span_sites_recount(&s->sites, from, key->statement, key->path);
+        qp_span_sites_change_statement(&s->sites, from, key->statement, key->path);
     }
 }
 
-void qp_span_add_database(const qp_execution *e, const qp_run_work *work)
+void qp_span_add_database(const qp_execution *e, const qp_execution_work *work)
 {
-    running_span *s = span_of(e->span);
+    running_span *s = find_span(e->span);
     if (s) {
         s->database_ns += work->self_ns;
-        qp_span_runs_add(s->runs, e->run, work);
+        qp_span_runs_add_work(s->runs, e->run, work);
     }
 }
 
@@ -358,38 +358,38 @@ typedef struct {
     int64_t span;
 } cpu_watcher;
 
-static void go_on(qp_watcher *self)
+static void on_resume(qp_watcher *self)
 {
-    running_span *s = span_of(((cpu_watcher *)self)->span);
+    running_span *s = find_span(((cpu_watcher *)self)->span);
     if (s) {
         s->cpu_at_ns = qp_thread_cpu_ns();
     }
 }
 
-static void stop_for_now(qp_watcher *self)
+static void on_pause(qp_watcher *self)
 {
-    running_span *s = span_of(((cpu_watcher *)self)->span);
+    running_span *s = find_span(((cpu_watcher *)self)->span);
     if (s) {
         s->cpu_ns += qp_thread_cpu_ns() - s->cpu_at_ns;
     }
 }
 
-static void end(qp_watcher *Py_UNUSED(self), PyObject *Py_UNUSED(result)) {}
+static void on_end(qp_watcher *Py_UNUSED(self), PyObject *Py_UNUSED(result)) {}
 
-static void forget(qp_watcher *self)
+static void free_watcher(qp_watcher *self)
 {
     qp_free(self);
 }
 
-PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine)
+PyObject *qp_span_coroutine(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine)
 {
-    running_span *s = span_of(span);
+    running_span *s = find_span(span);
     cpu_watcher *w = s && PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
     if (!w) {
         return coroutine;
     }
     s->is_watched = true;
-    w->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    w->watcher = (qp_watcher){on_resume, on_pause, on_end, free_watcher};
     w->span = span;
     return qp_coroutine_proxy(coroutine_proxy_type, coroutine, &w->watcher);
 }

@@ -34,52 +34,52 @@ void qp_span_set_variable(PyObject *variable);
 int64_t qp_span_begin(PyObject *name);
 
 /* Stops a span, which sets the end of its duration. */
-void qp_span_stop(int64_t span);
+void qp_span_stop_clock(int64_t span);
 
 /* Ends a stopped span, with the executions flushed so far. */
 void qp_span_end(int64_t span, bool failed);
 
 /* Counts the time in which a function that the span handed over waited for a thread. Time in which
  * several functions waited counts once. */
-void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks);
+void qp_span_add_queue_time(int64_t span, uint64_t handed_ticks, uint64_t started_ticks);
 
 /* Counts the status with which a request ended. */
-void qp_span_status(int64_t span, int status);
+void qp_span_count_status(int64_t span, int status);
 
 /* Returns a span's flushed executions and its time in the driver; zeros if the span is not
  * running. */
-void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
+void qp_span_database_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
 /* Returns a proxy (a new reference) that adds the coroutine's CPU time to the span. Takes over the
  * reference to `coroutine` (see qp_coroutine_proxy). */
-PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
+PyObject *qp_span_coroutine(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
 /* Moves an execution from statement `from` to its current statement, in the counts of its span. */
-void qp_span_recount(qp_execution *e, uint32_t from);
+void qp_span_change_statement(qp_execution *e, uint32_t from);
 
 /* Returns the running span, also for work that another thread submitted; 0 without a span. Never
  * raises. */
-int64_t qp_span_find(void);
+int64_t qp_running_span_find(void);
 
 /* Returns the outermost span around the running span, or the running span if it has no outer span;
  * 0 if no span is running. Never raises. */
-int64_t qp_span_outermost(void);
+int64_t qp_outermost_running_span(void);
 
-static inline int64_t qp_span_value(void)
+static inline int64_t qp_running_span(void)
 {
-    return qp_span_variable || qp_here.submitter ? qp_span_find() : 0;
+    return qp_span_variable || qp_here.submitter ? qp_running_span_find() : 0;
 }
 
 /* Returns the number of a span's name; 0 without a span. */
-static inline uint16_t qp_span_number_of(int64_t span)
+static inline uint16_t qp_span_name_number(int64_t span)
 {
     return (uint16_t)(span & 0xffff);
 }
 
 /* Counts an execution for its running span. */
-void qp_span_count(qp_execution *e, bool is_query);
+void qp_span_count_execution(qp_execution *e, bool is_query);
 
 /* Adds an execution's work in the driver to its running span. */
-void qp_span_add_database(const qp_execution *e, const qp_run_work *work);
+void qp_span_add_database(const qp_execution *e, const qp_execution_work *work);
 
 bool qp_span_name_is_known(uint16_t number);

@@ -13,7 +13,8 @@ static const char SEVERAL[] = "several labels";
 
 PyObject *qp_label_variable;
 
-static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
+static PyObject *run_with_label(PyObject *callable, PyObject *const *args, size_t flagged,
+                                PyObject *names)
 {
     qp_wrapper *self = (qp_wrapper *)callable;
     Py_INCREF(callable); /* `describe` may detach us */
@@ -34,22 +35,24 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     return result;
 }
 
-PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe)
+PyObject *qp_label_wrapper(PyObject *module, PyObject *original, PyObject *describe)
 {
     const qp_module_state *state = PyModule_GetState(module);
     if (!qp_label_variable) {
         qp_label_variable = PyContextVar_New("queryprof.note", NULL);
     }
-    return qp_label_variable ? qp_wrapper_new(state->wrapper_type, run, original, describe) : NULL;
+    return qp_label_variable
+               ? qp_wrapper_new(state->wrapper_type, run_with_label, original, describe)
+               : NULL;
 }
 
-PyObject *qp_label_running(void)
+PyObject *qp_running_label(void)
 {
     PyObject *note = NULL;
     if (qp_label_variable && PyContextVar_Get(qp_label_variable, NULL, &note) < 0) {
         qp_exception_clear(); /* no context: no label */
     }
-    const qp_submitter *submitter = note ? NULL : qp_submitter_now();
+    const qp_submitter *submitter = note ? NULL : qp_running_submitter();
     if (submitter) {
         note = Py_XNewRef(submitter->note);
     }
@@ -58,13 +61,13 @@ PyObject *qp_label_running(void)
 
 void qp_label_statement(uint32_t statement)
 {
-    PyObject *note = qp_label_running();
+    PyObject *note = qp_running_label();
     if (note && PyUnicode_Check(note) && qp_recording) { /* a garbage collection may have ended the
                                                           * recording */
-        qp_text text = qp_text_of_str(note);
+        qp_text text = qp_text_from_str(note);
         qp_statement_row *row = (qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + statement;
         if (row->note != QP_TEXT_NONE && row->note != text) {
-            text = qp_text_of(SEVERAL, sizeof SEVERAL - 1);
+            text = qp_text_find_or_add(SEVERAL, sizeof SEVERAL - 1);
         }
         row->note = text == QP_TEXT_FULL ? row->note : text;
     }

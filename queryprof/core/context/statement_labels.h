@@ -13,10 +13,10 @@ extern PyObject *qp_label_variable;
 
 /* Returns a new wrapper of `original`: while it runs, the label is the result of `describe` for the
  * same arguments. NULL with an exception. */
-PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe);
+PyObject *qp_label_wrapper(PyObject *module, PyObject *original, PyObject *describe);
 
 /* Returns the running label (a new reference), or NULL. Never raises. */
-PyObject *qp_label_running(void);
+PyObject *qp_running_label(void);
 
 /* Stores the running label for a statement. A statement with different labels gets the text
  * "several labels". */

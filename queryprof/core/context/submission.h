@@ -6,4 +6,4 @@
 
 /* Stores the running thread's call path, complete stack, span and label in `submitter`, which then
  * owns a reference to the label. Never raises. */
-void qp_submitter_here(qp_thread *thread, qp_submitter *submitter);
+void qp_submitter_capture(qp_thread *thread, qp_submitter *submitter);

@@ -19,17 +19,17 @@ static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t fla
     bool is_ours = thread && qp_call_path_find(thread->tstate, &path);
     PyObject *task = qp_wrapper_call((qp_wrapper *)callable, args, flagged, names);
     if (task && is_ours && path > QP_PATH_OTHER && recording == qp_recording) {
-        qp_task_creator_note(task, path);
+        qp_task_creator_add(task, path);
     }
     Py_DECREF(callable);
     return task;
 }
 
-PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary,
-                         PyTypeObject *task_type)
+PyObject *qp_task_creation_wrapper(PyObject *module, PyObject *original, PyCodeObject *boundary,
+                                   PyTypeObject *task_type)
 {
     const qp_module_state *state = PyModule_GetState(module);
-    qp_task_boundary_is(boundary);
+    qp_task_set_boundary(boundary);
     qp_task_creators_watch(task_type);
     return qp_wrapper_new(state->wrapper_type, make_task, original, NULL);
 }

@@ -8,5 +8,5 @@
  * `boundary` is the code of the function that runs a loop's callbacks: a task's own frames are
  * inside that function. Keeps new references to `boundary` and `task_type`. NULL with an
  * exception. */
-PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary,
-                         PyTypeObject *task_type);
+PyObject *qp_task_creation_wrapper(PyObject *module, PyObject *original, PyCodeObject *boundary,
+                                   PyTypeObject *task_type);

@@ -33,7 +33,7 @@ bool qp_traced_connections_start(void)
     return state.connections != NULL;
 }
 
-static uint32_t *chain_of(const void *db)
+static uint32_t *hash_chain(const void *db)
 {
     return &state.chains[((uint64_t)(uintptr_t)db * QP_GOLDEN_RATIO >> 48) % CHAINS];
 }
@@ -41,25 +41,25 @@ static uint32_t *chain_of(const void *db)
 /* Returns a pointer to the number of a connection's record. The number is in the chain's first
  * element or in the previous record. If the connection has no record, the number is 0, at the end
  * of the chain. */
-static uint32_t *link_to(const void *db)
+static uint32_t *record_link(const void *db)
 {
-    uint32_t *link = chain_of(db);
+    uint32_t *link = hash_chain(db);
     while (*link && state.connections[*link - 1]->db != db) {
         link = &state.connections[*link - 1]->next;
     }
     return link;
 }
 
-qp_traced_connection *qp_traced_of(const void *db)
+qp_traced_connection *qp_traced_connection_of(const void *db)
 {
     pthread_mutex_lock(&state.lock);
-    uint32_t number = db ? *link_to(db) : 0;
+    uint32_t number = db ? *record_link(db) : 0;
     pthread_mutex_unlock(&state.lock);
     return number ? state.connections[number - 1] : NULL;
 }
 
 /* Returns the number of an unused record; 0 if all records are in use. */
-static uint32_t take_free(void)
+static uint32_t unused_record(void)
 {
     uint32_t number = state.free;
     if (number) {
@@ -76,17 +76,17 @@ static uint32_t take_free(void)
 
 /* A fork while another thread runs this function leaves the chains intact: a free record is removed
  * from the free list before it enters a chain, and leaves its chain before it becomes free. */
-qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
+qp_traced_connection *qp_traced_connection_new(void *db, uint32_t epoch)
 {
     pthread_mutex_lock(&state.lock);
-    uint32_t *link = link_to(db);
+    uint32_t *link = record_link(db);
     uint32_t number = *link; /* not 0 if the trace callback of an earlier connection at this
                               * address was replaced, so that SQLite did not report its closing */
     if (number) {
         qp_release_store(link, state.connections[number - 1]->next);
-        link = link_to(db);
+        link = record_link(db);
     } else {
-        number = take_free();
+        number = unused_record();
     }
     qp_traced_connection *taken = number ? state.connections[number - 1] : NULL;
     if (taken) {
@@ -95,7 +95,7 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
         memset(taken, 0, sizeof *taken);
         qp_free(path);
         taken->first.more = more;
-        qp_traced_forget(taken);
+        qp_traced_forget_statements(taken);
         taken->db = db;
         taken->epoch = epoch;
         taken->serial = ++state.last_serial;
@@ -105,10 +105,10 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
     return taken;
 }
 
-void qp_traced_release(qp_traced_connection *traced)
+void qp_traced_connection_release(qp_traced_connection *traced)
 {
     pthread_mutex_lock(&state.lock);
-    uint32_t *link = traced->db ? link_to(traced->db) : NULL;
+    uint32_t *link = traced->db ? record_link(traced->db) : NULL;
     uint32_t number = link ? *link : 0;
     traced->db = NULL;
     if (number) {
@@ -163,7 +163,7 @@ void qp_traced_for_each_statement(qp_traced_connection *traced,
     }
 }
 
-void *qp_traced_held(const qp_traced_connection *traced)
+void *qp_traced_owned_statement(const qp_traced_connection *traced)
 {
     for (const qp_statement_block *block = &traced->first; block; block = block->more) {
         for (int i = 0; i < QP_BLOCK_STATEMENTS; i++) {
@@ -176,7 +176,7 @@ void *qp_traced_held(const qp_traced_connection *traced)
     return NULL;
 }
 
-void qp_traced_forget(qp_traced_connection *traced)
+void qp_traced_forget_statements(qp_traced_connection *traced)
 {
     for (qp_statement_block *block = &traced->first; block; block = block->more) {
         memset(block->statements, 0, sizeof block->statements);
@@ -184,19 +184,19 @@ void qp_traced_forget(qp_traced_connection *traced)
 }
 
 /* Returns the QP_CONNECTION_WAYS slots of a block in which a statement can be. */
-static qp_counted_statement *set_of_statement(qp_statement_block *block, const void *statement)
+static qp_counted_statement *statement_set(qp_statement_block *block, const void *statement)
 {
     uint64_t hash = (uint64_t)(uintptr_t)statement * QP_GOLDEN_RATIO;
     return &block->statements[(hash >> 60 & (QP_CONNECTION_SETS - 1)) * QP_CONNECTION_WAYS];
 }
 
-qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement)
+qp_counted_statement *qp_traced_find_statement(qp_traced_connection *traced, const void *statement)
 {
     if (traced->last && traced->last->statement == statement) {
         return traced->last;
     }
     for (qp_statement_block *block = &traced->first; block; block = block->more) {
-        qp_counted_statement *set = set_of_statement(block, statement);
+        qp_counted_statement *set = statement_set(block, statement);
         for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
             if (set[way].statement == statement) {
                 return &set[way];
@@ -240,7 +240,7 @@ static bool is_living(const qp_traced_connection *t, const void *statement)
 }
 #endif
 
-qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
+qp_counters qp_traced_take_counters(qp_traced_connection *t, qp_counted_statement *s)
 {
     QP_ASSERT(is_living(t, s->statement));
     uint32_t done[QP_COUNTERS];
@@ -264,15 +264,15 @@ qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
 }
 
 /* Reads counters without the GIL, and keeps them for the next probed call. */
-void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s)
+void qp_traced_defer_counters(qp_traced_connection *t, qp_counted_statement *s)
 {
-    qp_counters counters = qp_traced_read(t, s);
-    qp_pending_counters_keep(&s->key, &counters);
+    qp_counters counters = qp_traced_take_counters(t, s);
+    qp_pending_counters_add(&s->key, &counters);
 }
 
 /* Stops counting page fetches. As long as the statement has more rows, fetches of other statements
  * would count for it; `over` means that this run has ended. */
-void qp_traced_end_sample(qp_traced_connection *t, bool over)
+void qp_traced_end_page_count(qp_traced_connection *t, bool over)
 {
     qp_counted_statement *s = t->sampled;
     t->sampled = NULL;
@@ -282,7 +282,7 @@ void qp_traced_end_sample(qp_traced_connection *t, bool over)
     }
 }
 
-static uint32_t runs_of(const qp_traced_connection *t, void *statement)
+static uint32_t run_count(const qp_traced_connection *t, void *statement)
 {
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
@@ -290,13 +290,13 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
 /* Returns a slot for a new statement: a free slot, the slot of an ended statement, or a slot in a
  * new block. If all blocks are in use, replaces a statement, whose counters are read first unless
  * it is still running. */
-static qp_counted_statement *slot_for(qp_traced_connection *t, const void *statement)
+static qp_counted_statement *new_statement_slot(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;
     qp_statement_block *last = NULL;
     int blocks = 0;
     for (qp_statement_block *block = &t->first; block; block = block->more, blocks++) {
-        qp_counted_statement *set = set_of_statement(block, statement);
+        qp_counted_statement *set = statement_set(block, statement);
         for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
             if (!set[way].statement) {
                 return &set[way];
@@ -313,33 +313,33 @@ static qp_counted_statement *slot_for(qp_traced_connection *t, const void *state
         blocks < QP_CONNECTION_BLOCKS ? qp_allocate(1, sizeof *added) : NULL;
     if (added) {
         qp_release_store(&last->more, added);
-        return set_of_statement(added, statement);
+        return statement_set(added, statement);
     }
     qp_counted_statement *s =
-        &set_of_statement(&t->first, statement)[t->evictions++ % QP_CONNECTION_WAYS];
+        &statement_set(&t->first, statement)[t->evictions++ % QP_CONNECTION_WAYS];
     if (!s->transient && !t->sqlite->stmt_busy(s->statement)) {
-        qp_traced_read_aside(t, s);
+        qp_traced_defer_counters(t, s);
     }
     return s;
 }
 
-qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
-                                      bool transient)
+qp_counted_statement *qp_traced_reserve_statement(qp_traced_connection *t, void *statement,
+                                                  const qp_key *key, bool transient)
 {
-    qp_counted_statement *s = slot_for(t, statement);
+    qp_counted_statement *s = new_statement_slot(t, statement);
     if (t->sampled == s) {
         t->sampled = NULL;
     }
     *s = (qp_counted_statement){.statement = statement, .transient = transient, .key = *key};
     if (transient) {
-        s->runs = runs_of(t, statement);
+        s->runs = run_count(t, statement);
     }
     return s;
 }
 
-void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
+void qp_traced_end_statement(qp_traced_connection *t, qp_counted_statement *s)
 {
-    uint32_t runs = runs_of(t, s->statement);
+    uint32_t runs = run_count(t, s->statement);
     if (!t->traces_ends || runs == s->runs) { /* equal if this SQLite does not count runs */
         qp_traced_clear_slot(s);
         return;
@@ -348,7 +348,8 @@ void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
     s->runs = runs;
 }
 
-void qp_traced_read_base(const qp_traced_connection *t, void *statement, uint32_t base[QP_COUNTERS])
+void qp_traced_present_counters(const qp_traced_connection *t, void *statement,
+                                uint32_t base[QP_COUNTERS])
 {
     for (int i = 0; i < QP_COUNTERS; i++) {
         base[i] = (uint32_t)t->sqlite->stmt_status(statement, counter_codes[i], 0);

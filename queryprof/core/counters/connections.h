@@ -77,13 +77,13 @@ bool qp_traced_connections_start(void);
 
 /* Returns the record of a connection (sqlite3 *), or NULL. Other threads may change the record at
  * any time. */
-qp_traced_connection *qp_traced_of(const void *db);
+qp_traced_connection *qp_traced_connection_of(const void *db);
 
 /* Returns an empty record for a new connection; NULL if the table is full. */
-qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
+qp_traced_connection *qp_traced_connection_new(void *db, uint32_t epoch);
 
 /* Releases the record of a connection that closes. */
-void qp_traced_release(qp_traced_connection *traced);
+void qp_traced_connection_release(qp_traced_connection *traced);
 
 /* Calls `visit` for each statement of a record. */
 void qp_traced_for_each_statement(qp_traced_connection *traced,
@@ -91,10 +91,10 @@ void qp_traced_for_each_statement(qp_traced_connection *traced,
 
 /* Returns any statement of a record that a statement object owns, or NULL. The caller must hold the
  * GIL; it need not hold the mutex. */
-void *qp_traced_held(const qp_traced_connection *traced);
+void *qp_traced_owned_statement(const qp_traced_connection *traced);
 
 /* Forgets all statements of a record. */
-void qp_traced_forget(qp_traced_connection *traced);
+void qp_traced_forget_statements(qp_traced_connection *traced);
 
 /* Returns a copy of a path (owned by the caller: qp_free); NULL if there is no path or no
  * memory. */
@@ -110,12 +110,12 @@ char *qp_traced_path(uint64_t serial, bool *is_known);
 void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced));
 
 /* Returns the slot of a statement in its connection's record, or NULL. */
-qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement);
+qp_counted_statement *qp_traced_find_statement(qp_traced_connection *traced, const void *statement);
 
 /* Returns a slot for a new statement with this key. If the slot held another statement, its
  * counters are read first, unless that statement is transient. */
-qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
-                                      bool transient);
+qp_counted_statement *qp_traced_reserve_statement(qp_traced_connection *t, void *statement,
+                                                  const qp_key *key, bool transient);
 
 /* Returns whether a connection is in a transaction. The connection must be open. A connection is
  * open during SQLite's calls on it. While the GIL is held, it is also open if the driver clears its
@@ -146,17 +146,17 @@ static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counte
 
 /* Ends a transient statement whose counters were read. The statement is kept if SQLite reports all
  * ends on its connection, because it may run again. */
-void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s);
+void qp_traced_end_statement(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Returns a statement's counters since the last reading, and counts from zero again. */
-qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s);
+qp_counters qp_traced_take_counters(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads a statement's counters without the GIL, and keeps the counters for the next probed call. */
-void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s);
+void qp_traced_defer_counters(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads the present counters of a statement (sqlite3_stmt *). */
-void qp_traced_read_base(const qp_traced_connection *t, void *statement,
-                         uint32_t base[QP_COUNTERS]);
+void qp_traced_present_counters(const qp_traced_connection *t, void *statement,
+                                uint32_t base[QP_COUNTERS]);
 
 /* Returns the number of pages that the connection has fetched; wraps around. */
 uint32_t qp_traced_page_fetches(const qp_traced_connection *t);
@@ -164,7 +164,7 @@ uint32_t qp_traced_page_fetches(const qp_traced_connection *t);
 /* Stops counting page fetches for the sampled statement. The fetches are dropped if the statement
  * has more rows, because fetches of other statements may be among them. `over` means that the
  * statement's run has ended. */
-void qp_traced_end_sample(qp_traced_connection *t, bool over);
+void qp_traced_end_page_count(qp_traced_connection *t, bool over);
 
 /* Makes a new lock in a forked child. */
 void qp_traced_connections_after_fork(void);

@@ -20,12 +20,12 @@
 static bool files_are_watched;
 static _Atomic uint64_t unseen_files; /* connections whose file work is not seen */
 
-static void note_files(const qp_sqlite_functions *sqlite, void *db)
+static void watch_files(const qp_sqlite_functions *sqlite, void *db)
 {
-    unseen_files += files_are_watched && !qp_vfs_sees_connection(sqlite, db);
+    unseen_files += files_are_watched && !qp_vfs_watch_connection(sqlite, db);
 }
 
-uint64_t qp_counters_unseen_files(void)
+uint64_t qp_connections_with_own_vfs(void)
 {
     return unseen_files;
 }
@@ -36,7 +36,7 @@ uint64_t qp_counters_unseen_files(void)
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (qp_counting.is_on && !qp_here.muted) {
-        note_files(&qp_sqlite, db);
+        watch_files(&qp_sqlite, db);
         const qp_meter *meter = qp_meter_here();
         qp_trace_connection(db, &qp_sqlite, meter && meter->drops);
     }
@@ -52,9 +52,9 @@ static struct {
 /* Like on_open, for drivers with a private SQLite. */
 static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 {
-    const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;
+    const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_api_table(api) : NULL;
     if (sqlite && qp_counting.is_on && !qp_here.muted) {
-        note_files(sqlite, db);
+        watch_files(sqlite, db);
         qp_trace_connection(db, sqlite, true);
     }
     return 0;
@@ -62,7 +62,7 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 
 /* Makes a counted statement from the facts stored in a call. Its `statement` is NULL if the call's
  * recording has ended. */
-static qp_counted_statement counted_from(const qp_active *call)
+static qp_counted_statement make_counted_statement(const qp_active_call *call)
 {
     const qp_meter *meter = call->meter;
     qp_counted_statement s = {0};
@@ -78,23 +78,23 @@ static qp_counted_statement counted_from(const qp_active *call)
 
 /* Reads the counters of a statement that is about to be finalized. The caller must hold the
  * connection's mutex. */
-static void read_last(qp_traced_connection *t, const void *db, const void *statement)
+static void read_final_counters(qp_traced_connection *t, const void *db, const void *statement)
 {
     bool ours = qp_counting.is_on && t->db == db && t->epoch == qp_counting.epoch;
-    qp_counted_statement *s = ours ? qp_traced_find(t, statement) : NULL;
-    qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
+    qp_counted_statement *s = ours ? qp_traced_find_statement(t, statement) : NULL;
+    qp_active_call *call = ours && !s ? qp_call_that_started(statement) : NULL;
     if (call) { /* the statement of a call in progress, which the driver does not keep */
-        qp_counted_statement last = counted_from(call);
+        qp_counted_statement last = make_counted_statement(call);
         if (last.statement) {
-            qp_traced_read_aside(t, &last);
+            qp_traced_defer_counters(t, &last);
         }
         call->statement = NULL;
     }
     if (s) {
         if (t->sampled == s) {
-            qp_traced_end_sample(t, true);
+            qp_traced_end_page_count(t, true);
         }
-        qp_traced_read_aside(t, s);
+        qp_traced_defer_counters(t, s);
         qp_traced_clear_slot(s);
     }
 }
@@ -102,20 +102,20 @@ static void read_last(qp_traced_connection *t, const void *db, const void *state
 static void end_statement(void *statement)
 {
     void *db = qp_sqlite.db_handle(statement); /* the connection exists as long as its statement */
-    qp_traced_connection *t = qp_traced_of(db);
+    qp_traced_connection *t = qp_traced_connection_of(db);
     if (!t) {
         return;
     }
     void *mutex = qp_sqlite.db_mutex(db);
     if (qp_sqlite.mutex_try(mutex) == 0) {
-        read_last(t, db, statement);
+        read_final_counters(t, db, statement);
         qp_sqlite.mutex_leave(mutex);
     } else {
         /* Never wait for the mutex while holding the GIL, or for the GIL while holding the mutex.
          * The driver may wait for the mutex with the GIL (in sqlite3_column_name). */
         PyThreadState *released = PyEval_SaveThread();
         qp_sqlite.mutex_enter(mutex);
-        read_last(t, db, statement);
+        read_final_counters(t, db, statement);
         qp_sqlite.mutex_leave(mutex);
         PyEval_RestoreThread(released);
     }
@@ -126,7 +126,7 @@ static void end_statement(void *statement)
 
 /* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized. The caller must
  * hold the GIL. */
-static void statement_ends(void *statement)
+static void on_statement_finalize(void *statement)
 {
     static uint32_t countdown = QP_OWN_SAMPLING; /* the same sampling as for calls */
     if (!qp_counting.is_on) {
@@ -142,7 +142,7 @@ static void statement_ends(void *statement)
     qp_own_part_end(&qp_own_counters, part, qp_clock_ticks());
 }
 
-const char *qp_counters_files_off(void)
+const char *qp_file_work_unknown_reason(void)
 {
     return files_are_watched ? NULL : "the file functions of SQLite's VFS are not its own";
 }
@@ -154,12 +154,12 @@ const char *qp_counters_start(const char *library, PyObject *connection)
         reason = "not enough memory";
     }
     if (!reason) {
-        reason = qp_statement_objects_watch(connection, statement_ends);
+        reason = qp_statement_objects_watch(connection, on_statement_finalize);
     }
     if (reason) {
         return reason;
     }
-    qp_changes_find(qp_connection_db(connection));
+    qp_change_counter_find(qp_connection_db(connection));
     qp_counting.epoch++;
     qp_counting.is_on = true;
     if (qp_sqlite.auto_extension((void (*)(void))on_open) != 0) {
@@ -191,7 +191,7 @@ const char *qp_counters_start_private(void)
     if (!qp_counting.is_on) {
         return "they need the counters of sqlite3, which are off";
     }
-    const qp_sqlite_functions *loaded = qp_sqlite_that_loaded();
+    const qp_sqlite_functions *loaded = qp_sqlite_that_loaded_core();
     if (!loaded || private.count == QP_PRIVATE_LIBRARIES) {
         return "the driver's SQLite loads no extensions";
     }
@@ -211,40 +211,43 @@ const char *qp_counters_start_private(void)
     return NULL;
 }
 
-void qp_counters_attach(PyObject *connection)
+void qp_counters_attach_connection(PyObject *connection)
 {
     void *db = qp_counting.is_on ? qp_connection_db(connection) : NULL;
-    qp_traced_connection *t = db ? qp_traced_of(db) : NULL;
+    qp_traced_connection *t = db ? qp_traced_connection_of(db) : NULL;
     if (!db || (t && t->epoch == qp_counting.epoch) || qp_connection_has_callback(connection)) {
         return;
     }
     /* The driver clears the connection's db with the GIL held before it closes the connection, so
      * the connection is open. The mutex's holder may be waiting for the GIL: try, and never
      * wait. */
-    void *mutex = qp_sqlite_connection(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
+    void *mutex = qp_sqlite_find_db(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
     if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
         return;
     }
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
-        note_files(&qp_sqlite, db);
-        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* the schema was created before */
+        watch_files(&qp_sqlite, db);
+        qp_schema_apply_change(&t->schema, QP_SCHEMA_UNKNOWN,
+                               0); /* the schema was created before */
     }
     qp_sqlite.mutex_leave(mutex);
 }
 
 /* Adds the statement of a statement object to the counted statements. The caller must hold the
  * connection's mutex. */
-static void place_held(qp_traced_connection *t, const qp_active *call)
+static void add_owned_statement(qp_traced_connection *t, const qp_active_call *call)
 {
-    if (t->db != call->db || t->epoch != qp_counting.epoch || qp_traced_find(t, call->statement)) {
+    if (t->db != call->db || t->epoch != qp_counting.epoch ||
+        qp_traced_find_statement(t, call->statement)) {
         return;
     }
-    const qp_counted_statement counted = counted_from(call);
+    const qp_counted_statement counted = make_counted_statement(call);
     if (!counted.statement) {
         return;
     }
-    qp_counted_statement *s = qp_traced_place(t, counted.statement, &counted.key, false);
+    qp_counted_statement *s =
+        qp_traced_reserve_statement(t, counted.statement, &counted.key, false);
     *s = counted;
     s->held = s->statement;
     t->last = s;
@@ -255,10 +258,12 @@ static void place_held(qp_traced_connection *t, const qp_active *call)
     }
 }
 
-void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call)
+void qp_counters_identify_statement(PyObject *connection, PyObject *cursor,
+                                    const qp_active_call *call)
 {
     const void *db = qp_connection_db(connection);
-    qp_traced_connection *t = qp_counting.is_on && db == call->db ? qp_traced_of(db) : NULL;
+    qp_traced_connection *t =
+        qp_counting.is_on && db == call->db ? qp_traced_connection_of(db) : NULL;
     PyObject *object = t ? qp_statement_object(connection, cursor, call->statement) : NULL;
     if (!object) {
         return; /* the driver does not own the statement, or another thread has closed the
@@ -267,7 +272,7 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
     QP_ASSERT(t->sqlite->db_handle(call->statement) == t->db);
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) == 0) {
-        place_held(t, call);
+        add_owned_statement(t, call);
         t->sqlite->mutex_leave(mutex);
         return;
     }
@@ -277,32 +282,33 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
     Py_INCREF(object);
     PyThreadState *released = PyEval_SaveThread();
     t->sqlite->mutex_enter(mutex);
-    place_held(t, call);
+    add_owned_statement(t, call);
     t->sqlite->mutex_leave(mutex);
     PyEval_RestoreThread(released);
     Py_DECREF(object);
     qp_exception_put_back(&exception);
 }
 
-bool qp_counters_traced(PyObject *connection)
+bool qp_connection_is_counted(PyObject *connection)
 {
-    return qp_counting.is_on && qp_traced_of(qp_connection_db(connection));
+    return qp_counting.is_on && qp_traced_connection_of(qp_connection_db(connection));
 }
 
-qp_traced_connection *qp_counters_connection(PyObject *connection)
+qp_traced_connection *qp_counted_connection(PyObject *connection)
 {
-    qp_traced_connection *t = qp_counting.is_on ? qp_traced_of(qp_connection_db(connection)) : NULL;
+    qp_traced_connection *t =
+        qp_counting.is_on ? qp_traced_connection_of(qp_connection_db(connection)) : NULL;
     return t && !qp_connection_has_callback(connection) ? t : NULL;
 }
 
-bool qp_counters_explained(qp_traced_connection *t, const qp_explanation *explanation)
+bool qp_plan_was_used(qp_traced_connection *t, const qp_explanation *explanation)
 {
-    /* A statement in the record is not finalized, because read_last removes it first. */
+    /* A statement in the record is not finalized, because read_final_counters removes it first. */
     void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
     if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return false;
     }
-    const qp_counted_statement *s = qp_traced_find(t, explanation->statement);
+    const qp_counted_statement *s = qp_traced_find_statement(t, explanation->statement);
     bool same =
         s && !s->transient &&
         t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
@@ -310,9 +316,9 @@ bool qp_counters_explained(qp_traced_connection *t, const qp_explanation *explan
     return same;
 }
 
-bool qp_counters_trace_ends(PyObject *connection, bool ends)
+bool qp_counters_trace_statement_ends(PyObject *connection, bool ends)
 {
-    qp_traced_connection *t = qp_counters_connection(connection);
+    qp_traced_connection *t = qp_counted_connection(connection);
     if (!t) {
         return false; /* a callback of the program may have replaced ours */
     }
@@ -325,7 +331,7 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
         t->watchers -= ends;
         return false;
     }
-    qp_trace_again(t);
+    qp_trace_renew_events(t);
     t->sqlite->mutex_leave(mutex);
     return true;
 }

@@ -26,10 +26,10 @@ const char *qp_counters_start(const char *library, PyObject *connection);
 
 /* Returns the reason why file work is unknown while counters are on (static text); NULL if it is
  * known. */
-const char *qp_counters_files_off(void);
+const char *qp_file_work_unknown_reason(void);
 
 /* Returns the number of connections that use the program's own VFS, whose file work is not seen. */
-uint64_t qp_counters_unseen_files(void);
+uint64_t qp_connections_with_own_vfs(void);
 
 /* Reads the remaining counters and stops counting, for all drivers. Connections keep a callback
  * that does nothing, because removing it might remove the program's own. */
@@ -43,30 +43,31 @@ const char *qp_counters_start_private(void);
  * the connection, which therefore stays open while the GIL is held. Does nothing if the connection
  * is already counted, if the program has set a callback, or if the connection is busy in another
  * thread. In the last case, a later call starts to count. */
-void qp_counters_attach(PyObject *connection);
+void qp_counters_attach_connection(PyObject *connection);
 
 /* Must be called after the driver's call. Counts the statement that started in the call, from its
  * start, if the driver has a statement object for it: in the cursor (borrowed, any object) or in
  * the connection's cache. Statements that a virtual table has prepared are not counted. The caller
  * must hold the GIL. */
-void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call);
+void qp_counters_identify_statement(PyObject *connection, PyObject *cursor,
+                                    const qp_active_call *call);
 
 /* Makes SQLite also report the ends of a connection's statements, during calls that drop the
  * statements that they prepare. Calls of several threads may overlap. Returns false if the
  * connection is not counted, or is busy. */
-bool qp_counters_trace_ends(PyObject *connection, bool ends);
+bool qp_counters_trace_statement_ends(PyObject *connection, bool ends);
 
 /* Returns whether a connection (borrowed) is counted: SQLite then reports the start of its
  * statements, unless the program has set a trace callback since. */
-bool qp_counters_traced(PyObject *connection);
+bool qp_connection_is_counted(PyObject *connection);
 
 /* Returns the record of a connection (borrowed). NULL if the connection is not counted, or if the
  * program has set a callback, because queryprof's statements would also call it. */
-qp_traced_connection *qp_counters_connection(PyObject *connection);
+qp_traced_connection *qp_counted_connection(PyObject *connection);
 
 /* Returns whether a statement ran with the plan that was read. SQLite detects a changed schema only
  * after it has reported that the statement starts. */
-bool qp_counters_explained(qp_traced_connection *traced, const qp_explanation *explanation);
+bool qp_plan_was_used(qp_traced_connection *traced, const qp_explanation *explanation);
 
 /* In a forked child: makes new locks, and clears the parent's state. */
 void qp_counters_after_fork(void);

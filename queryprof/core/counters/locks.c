@@ -20,10 +20,10 @@ qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 static _Atomic int open_files;     /* number of files in qp_locked_files */
 static _Atomic uint32_t last_file; /* the last number given to a file */
 
-void qp_locks_opened(const void *file, const char *path, bool of_main)
+void qp_locks_file_opened(const void *file, const char *path, bool of_main)
 {
-    uint32_t number = qp_path_of_database(path, of_main);
-    qp_locked_file *place = qp_locks_first_place(file);
+    uint32_t number = qp_database_path_number(path, of_main);
+    qp_locked_file *place = qp_locks_first_slot(file);
     for (int i = 0; number && i < QP_LOCKED_FILES_NEAR; i++) {
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&place[i].file, &none, file)) {
@@ -37,9 +37,9 @@ void qp_locks_opened(const void *file, const char *path, bool of_main)
     }
 }
 
-void qp_locks_closed(const void *file)
+void qp_locks_file_closed(const void *file)
 {
-    qp_locked_file *place = qp_locks_of(file);
+    qp_locked_file *place = qp_locks_of_file(file);
     if (place) {
         place->file = NULL;
         open_files--;
@@ -48,16 +48,16 @@ void qp_locks_closed(const void *file)
 
 /* Returns the time that a thread has spent in the driver's calls, including the call in
  * progress. */
-static int64_t database_ticks(const qp_thread *thread, const qp_active *call, uint64_t now)
+static int64_t database_ticks(const qp_thread *thread, const qp_active_call *call, uint64_t now)
 {
     while (call->below) {
         call = call->below;
     }
-    return thread->database_ticks + qp_clock_elapsed(call->start_ticks, now);
+    return thread->database_ticks + qp_elapsed_ticks(call->start_ticks, now);
 }
 
 /* Returns whether a call has taken a lock of a file. */
-static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
+static bool has_taken_lock(const qp_locked_file *file, const qp_active_call *call)
 {
     return file->held[QP_WRITE_LOCK].call_start_ticks == call->start_ticks ||
            file->held[QP_READ_LOCK].call_start_ticks == call->start_ticks;
@@ -73,7 +73,7 @@ static QP_COLD void publish_lock(const qp_locked_file *file, qp_held_lock *lock)
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&row->file, &none, file)) {
             row->key = lock->key;
-            row->identity = qp_path_identity(file->path);
+            row->identity = qp_database_file_identity(file->path);
             row->start_ticks = lock->start_ticks;
             __atomic_store_n(&row->recording, lock->recording, __ATOMIC_RELEASE);
             lock->row = row;
@@ -101,14 +101,14 @@ static void unpublish_lock(const qp_locked_file *file, const qp_held_lock *lock)
 
 /* Returns when a call took a read lock: the end of its wait for that file, or else the start of the
  * call. Does not read the clock, because that would slow every query. */
-static uint64_t begin_of_read(const qp_locked_file *file, const qp_active *call)
+static uint64_t read_lock_start(const qp_locked_file *file, const qp_active_call *call)
 {
     const qp_file_work *work = &call->work;
     const qp_call_wait *wait = work->waits ? &work->wait[work->waits - 1] : NULL;
     return wait && wait->time.connection == file->number ? wait->time.end_ticks : call->start_ticks;
 }
 
-void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
+void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active_call *call)
 {
     const qp_meter *meter = call ? call->meter : NULL;
     qp_held_lock *lock = &file->held[kind];
@@ -119,7 +119,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         return;
     }
     const qp_locked_file *before = call->work.taken;
-    call->work.took_others |= before && before != file && has_lock_of(before, call);
+    call->work.took_others |= before && before != file && has_taken_lock(before, call);
     call->work.taken = file;
     lock->key = meter->key;
     lock->recording = qp_recording;
@@ -134,7 +134,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         publish_lock(file, lock);
     } else {
         lock->writes = lock->blocks = false;
-        lock->start_ticks = begin_of_read(file, call);
+        lock->start_ticks = read_lock_start(file, call);
     }
     /* Must be stored last, because another thread that collects locks reads the other fields if
      * is_held is true. */
@@ -142,7 +142,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 }
 
 /* Returns the call's entry for locks of this kind and key; NULL if its table is full. */
-static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
+static qp_call_hold *find_or_add_hold(qp_file_work *work, const qp_call_hold *like)
 {
     for (int i = 0; i < work->holds; i++) {
         qp_call_hold *known = &work->hold[i];
@@ -170,7 +170,7 @@ static struct {
 
 enum { FREE, BEING_WRITTEN, COMPLETE };
 
-static void keep_orphan(const qp_call_hold *hold)
+static void keep_orphan_hold(const qp_call_hold *hold)
 {
     for (int i = 0; i < ORPHANS; i++) {
         int expected = FREE;
@@ -188,10 +188,10 @@ static void keep_orphan(const qp_call_hold *hold)
 static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     const qp_held_lock *lock = &file->held[kind];
-    int64_t ticks = qp_clock_elapsed(lock->start_ticks, now);
+    int64_t ticks = qp_elapsed_ticks(lock->start_ticks, now);
     bool blocks_none = file->has_wal && !lock->blocks;
     return kind == QP_READ_LOCK && !lock->writes &&
-           qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
+           qp_ticks_to_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
 }
 
 /* Returns whether a lock is counted while it is held. `with_held`: also count locks that were taken
@@ -204,7 +204,7 @@ static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t
         lock->start_ticks >= now) {
         return false;
     }
-    bool is_long = qp_clock_ns(qp_clock_elapsed(lock->start_ticks, now)) >= READ_NOTABLE_NS;
+    bool is_long = qp_ticks_to_ns(qp_elapsed_ticks(lock->start_ticks, now)) >= READ_NOTABLE_NS;
     return (with_held || is_long) && (kind == QP_WRITE_LOCK || is_long_read(file, kind, now));
 }
 
@@ -218,24 +218,25 @@ static qp_call_hold uncounted_time(const qp_locked_file *file, qp_lock_kind kind
         .path = file->path,
         .key = lock->key,
         .sums = {.count = is_new,
-                 .ticks = qp_clock_elapsed(is_new ? lock->start_ticks : lock->counted_ticks, now),
-                 .max_ticks = qp_clock_elapsed(lock->start_ticks, now),
-                 .log_bytes =
-                     is_long_read(file, kind, now) ? qp_log_bytes(qp_path_text(file->path)) : 0},
+                 .ticks = qp_elapsed_ticks(is_new ? lock->start_ticks : lock->counted_ticks, now),
+                 .max_ticks = qp_elapsed_ticks(lock->start_ticks, now),
+                 .log_bytes = is_long_read(file, kind, now)
+                                  ? qp_wal_used_bytes(qp_database_path_text(file->path))
+                                  : 0},
         .longest = {.connection = file->number, .start_ticks = lock->start_ticks, .end_ticks = now},
     };
 }
 
 /* Adds a lock to the locks that a call has released. */
-static void add_to_call(qp_active *call, const qp_call_hold *held)
+static void add_hold_to_call(qp_active_call *call, const qp_call_hold *held)
 {
-    qp_call_hold *hold = hold_of(&call->work, held);
+    qp_call_hold *hold = find_or_add_hold(&call->work, held);
     if (!hold) {
         return;
     }
     call->work.any = true;
     bool is_longest = held->sums.max_ticks >= hold->sums.max_ticks;
-    qp_lock_sums_join(&hold->sums, &held->sums);
+    qp_lock_sums_merge(&hold->sums, &held->sums);
     if (is_longest) {
         hold->longest = held->longest;
     }
@@ -252,7 +253,7 @@ static void restart_read_lock(qp_held_lock *lock, uint64_t now)
     }
 }
 
-void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
+void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active_call *call)
 {
     qp_held_lock *lock = &file->held[kind];
     if (!lock->is_held) {
@@ -280,9 +281,9 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         held.sums.changed_rows = qp_here.thread->changed_rows - lock->changed_rows;
     }
     if (call) {
-        add_to_call(call, &held);
+        add_hold_to_call(call, &held);
     } else {
-        keep_orphan(&held);
+        keep_orphan_hold(&held);
     }
 }
 
@@ -317,7 +318,7 @@ QP_COLD void qp_locks_writer_waits(uint32_t path)
     }
 }
 
-static void set_key_of_locks(qp_locked_file *file, const qp_active *call, const qp_key *key)
+static void set_key_of_locks(qp_locked_file *file, const qp_active_call *call, const qp_key *key)
 {
     for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
         if (file->held[kind].call_start_ticks == call->start_ticks) {
@@ -331,7 +332,7 @@ static void set_key_of_locks(qp_locked_file *file, const qp_active *call, const 
     }
 }
 
-void qp_locks_set_key(const qp_active *call, const qp_key *key)
+void qp_locks_set_key(const qp_active_call *call, const qp_key *key)
 {
     if (call->work.taken) {
         set_key_of_locks(call->work.taken, call, key);

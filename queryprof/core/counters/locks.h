@@ -44,18 +44,18 @@ typedef struct qp_locked_file {
 extern qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
 /* Adds or removes an open database file (identity only). `of_main`: see database_paths.h. */
-void qp_locks_opened(const void *file, const char *path, bool of_main);
-void qp_locks_closed(const void *file);
+void qp_locks_file_opened(const void *file, const char *path, bool of_main);
+void qp_locks_file_closed(const void *file);
 
-static inline qp_locked_file *qp_locks_first_place(const void *file)
+static inline qp_locked_file *qp_locks_first_slot(const void *file)
 {
     return &qp_locked_files[((uint64_t)(uintptr_t)file * QP_GOLDEN_RATIO >> 40) % QP_LOCKED_FILES];
 }
 
 /* Returns the locks of an open file; NULL if the file is unknown. */
-static inline qp_locked_file *qp_locks_of(const void *file)
+static inline qp_locked_file *qp_locks_of_file(const void *file)
 {
-    qp_locked_file *place = qp_locks_first_place(file);
+    qp_locked_file *place = qp_locks_first_slot(file);
     for (int i = 0; i < QP_LOCKED_FILES_NEAR; i++) {
         if (atomic_load_explicit(&place[i].file, memory_order_relaxed) == file) {
             return &place[i];
@@ -66,8 +66,8 @@ static inline qp_locked_file *qp_locks_of(const void *file)
 
 /* Notes that a lock was taken or released in this thread's call in progress (NULL if there is no
  * call). */
-void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
-void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
+void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active_call *call);
+void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active_call *call);
 
 /* Notes that a connection with the write lock of a database waits for readers. `path` is the number
  * of the database's path. */
@@ -75,7 +75,7 @@ void qp_locks_writer_waits(uint32_t path);
 
 /* Sets the key of the locks that a call took and that are still held. The locks have the call's
  * provisional key until then. */
-void qp_locks_set_key(const qp_active *call, const qp_key *key);
+void qp_locks_set_key(const qp_active_call *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
  * for the new time of each lock that has been held for at least a second. `with_held`: for the new

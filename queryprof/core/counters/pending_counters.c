@@ -35,14 +35,14 @@ void qp_pending_counters_after_fork(void)
     lost = 0;
 }
 
-static bool has_any(const qp_counters *counters)
+static bool has_any_count(const qp_counters *counters)
 {
     return counters->counted || counters->vm_steps || counters->page_fetch_samples;
 }
 
-void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
+void qp_pending_counters_add(const qp_key *key, const qp_counters *counters)
 {
-    if (!has_any(counters)) {
+    if (!has_any_count(counters)) {
         return; /* the counters were read before */
     }
     pthread_mutex_lock(&table.lock);
@@ -58,7 +58,7 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
     pthread_mutex_unlock(&table.lock);
 }
 
-void qp_pending_counters_rename(const qp_key *from, uint32_t statement)
+void qp_pending_counters_change_statement(const qp_key *from, uint32_t statement)
 {
     pthread_mutex_lock(&table.lock);
     for (int i = 0; i < table.count; i++) {
@@ -69,14 +69,14 @@ void qp_pending_counters_rename(const qp_key *from, uint32_t statement)
     pthread_mutex_unlock(&table.lock);
 }
 
-void qp_counters_add_to(qp_key key, const qp_counters *counters)
+void qp_counters_add_to_key(qp_key key, const qp_counters *counters)
 {
     /* The key may belong to an earlier recording, if a callback ran while one recording ended and
      * the next began. */
-    bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
+    bool is_known = qp_statement_is_known(key.statement) && qp_thread_name_is_known(key.thread) &&
                     qp_span_name_is_known(key.span);
-    if (is_known && has_any(counters)) {
-        qp_aggregate_count(qp_aggregate_of(&key), counters);
+    if (is_known && has_any_count(counters)) {
+        qp_aggregate_add_counters(qp_aggregate_of(&key), counters);
     }
 }
 
@@ -90,11 +90,11 @@ void qp_pending_counters_collect(void)
     qp_pending_counters_due = false;
     pthread_mutex_unlock(&table.lock);
     for (int i = 0; i < count; i++) {
-        qp_counters_add_to(taken[i].key, &taken[i].counters);
+        qp_counters_add_to_key(taken[i].key, &taken[i].counters);
     }
 }
 
-uint64_t qp_counters_lost(void)
+uint64_t qp_counters_lost_statements(void)
 {
     return lost;
 }

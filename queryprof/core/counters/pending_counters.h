@@ -10,11 +10,11 @@
 void qp_pending_counters_after_fork(void);
 
 /* Keeps counters for a key. The caller need not hold the GIL. */
-void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
+void qp_pending_counters_add(const qp_key *key, const qp_counters *counters);
 
 /* Moves the pending counters of a key to another statement, when the call's statement has been
  * decided. */
-void qp_pending_counters_rename(const qp_key *from, uint32_t statement);
+void qp_pending_counters_change_statement(const qp_key *from, uint32_t statement);
 
 /* True if so many keys are pending that the counters must be collected now. A loop over one
  * statement adds to a single key until the next flush. */
@@ -24,7 +24,7 @@ extern volatile bool qp_pending_counters_due;
 void qp_pending_counters_collect(void);
 
 /* Adds counters to the aggregate of a key. The caller must hold the GIL. */
-void qp_counters_add_to(qp_key key, const qp_counters *counters);
+void qp_counters_add_to_key(qp_key key, const qp_counters *counters);
 
 /* Returns the number of statements whose counters were lost because the table was full. */
-uint64_t qp_counters_lost(void);
+uint64_t qp_counters_lost_statements(void);

@@ -29,14 +29,14 @@ typedef struct {
 static struct {
     known_plan *known;
     uint32_t known_count;
-    bool is_met[QP_PLANS]; /* whether the row was used since the last qp_plans_met */
+    bool is_met[QP_PLANS]; /* whether the row was used since the last qp_plans_take_used */
     double share;
     int64_t asked_ticks;
     uint64_t started_ticks;
     uint64_t explained;
 } table = {.share = 1.0};
 
-qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
+qp_cached_plan qp_plan_cache[QP_PLAN_CACHE];
 uint64_t qp_plan_generation = (uint64_t)1 << 32;
 
 bool qp_plans_start(void)
@@ -57,14 +57,14 @@ void qp_plans_stop(void)
     table.known = NULL;
 }
 
-double qp_plans_allow(double share)
+double qp_plans_set_time_share(double share)
 {
     double before = table.share;
     table.share = share;
     return before;
 }
 
-uint64_t qp_plans_requested(void)
+uint64_t qp_plans_requested_count(void)
 {
     return table.explained;
 }
@@ -80,7 +80,7 @@ static known_plan *find_plan(uint64_t schema, uint32_t statement)
     return &table.known[slot];
 }
 
-static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
+static void remember_plan(uint64_t schema, uint32_t statement, uint32_t plan)
 {
     if (table.known_count >= KNOWN_SLOTS / 2) { /* all plans are requested again when they are
                                                  * used */
@@ -98,42 +98,42 @@ static bool is_affordable(void)
     if (qp_row_count(QP_PLAN_ROWS) == QP_PLANS) {
         return false;
     }
-    int64_t elapsed = qp_clock_elapsed(table.started_ticks, qp_clock_ticks());
-    double allowed_ns = table.share * (double)qp_clock_ns(elapsed) + HEAD_START_NS;
-    return table.share >= 1 || (double)qp_clock_ns(table.asked_ticks) < allowed_ns;
+    int64_t elapsed = qp_elapsed_ticks(table.started_ticks, qp_clock_ticks());
+    double allowed_ns = table.share * (double)qp_ticks_to_ns(elapsed) + HEAD_START_NS;
+    return table.share >= 1 || (double)qp_ticks_to_ns(table.asked_ticks) < allowed_ns;
 }
 
-static const char *path_of(const qp_traced_connection *traced)
+static const char *database_path(const qp_traced_connection *traced)
 {
     return traced->path ? traced->path : "";
 }
 
 /* Returns the number of the schema that the connection sees now. */
-static uint64_t schema_of(qp_traced_connection *traced)
+static uint64_t current_schema(qp_traced_connection *traced)
 {
     if (traced->reprepared) {
         traced->reprepared = false;
-        qp_schema_apply(&traced->schema, QP_SCHEMA_CHANGED, 0);
+        qp_schema_apply_change(&traced->schema, QP_SCHEMA_CHANGED, 0);
     }
-    return qp_schema_state(&traced->schema, path_of(traced));
+    return qp_schema_number(&traced->schema, database_path(traced));
 }
 
 static void stop_requests(const void *db, uint32_t statement)
 {
-    *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
+    *qp_plan_cache_slot(db, statement) = (qp_cached_plan){db, qp_plan_generation | statement};
 }
 
 QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
                              qp_operation operation)
 {
     const void *db = qp_connection_db(connection);
-    const qp_statement_row *row = qp_statement(statement);
+    const qp_statement_row *row = qp_statement_get_row(statement);
     question->change = operation == QP_EXECUTESCRIPT ? row->script_change : row->schema_change;
     if (question->change == QP_SCHEMA_KEPT && (!table.share || !row->can_be_explained)) {
         stop_requests(db, statement);
         return false;
     }
-    qp_traced_connection *traced = qp_counters_connection(connection);
+    qp_traced_connection *traced = qp_counted_connection(connection);
     if (!traced) {
         stop_requests(db, statement); /* until the next generation of the cache */
         return false;
@@ -145,8 +145,8 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
                                        * begins */
         return false;
     }
-    uint64_t schema = schema_of(traced); /* also computed if the call is about to change the
-                                          * schema */
+    uint64_t schema = current_schema(traced); /* also computed if the call is about to change the
+                                               * schema */
     if (question->change != QP_SCHEMA_KEPT) {
         question->traced = traced;
         question->schema = traced->schema;
@@ -171,12 +171,12 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
 }
 
 /* Returns 1 + the row of a plan, and adds the plan if it is new; 0 if the table is full. */
-static uint32_t place_of(uint32_t statement, const char *database, const char *text)
+static uint32_t find_or_add_plan(uint32_t statement, const char *database, const char *text)
 {
     PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
     const qp_plan_row plan = {.statement = statement,
-                              .database = path ? qp_text_of_str(path) : QP_TEXT_FULL,
-                              .tree = qp_text_of(text, strlen(text))};
+                              .database = path ? qp_text_from_str(path) : QP_TEXT_FULL,
+                              .tree = qp_text_find_or_add(text, strlen(text))};
     Py_XDECREF(path);
     qp_plan_row *rows = qp_first_row(QP_PLAN_ROWS);
     for (uint32_t i = 0; i < qp_row_count(QP_PLAN_ROWS); i++) {
@@ -210,7 +210,7 @@ static bool reads_a_table(const char *tree)
 
 /* Returns whether a plan reads a table of a database that should still be empty. A database in
  * memory may be shared with connections that have filled it. */
-static bool is_shared(const qp_traced_connection *traced, const char *tree)
+static bool may_be_shared(const qp_traced_connection *traced, const char *tree)
 {
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
@@ -218,22 +218,22 @@ static bool is_shared(const qp_traced_connection *traced, const char *tree)
 /* Stores a plan. The text is empty if SQLite returned no steps. */
 static void keep_plan(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
-    if (is_shared(traced, tree)) {
-        qp_schema_apply(&traced->schema, QP_SCHEMA_UNKNOWN, 0);
+    if (may_be_shared(traced, tree)) {
+        qp_schema_apply_change(&traced->schema, QP_SCHEMA_UNKNOWN, 0);
     }
     uint32_t place = 0;
     if (tree[0]) {
-        place = place_of(statement, path_of(traced), tree);
+        place = find_or_add_plan(statement, database_path(traced), tree);
         if (place) {
             table.is_met[place - 1] = true;
         }
     }
-    remember(schema_of(traced), statement, place);
+    remember_plan(current_schema(traced), statement, place);
     stop_requests(traced->db, statement);
 }
 
-QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
-                            PyObject *argument)
+QP_COLD void qp_plan_store_answer(qp_plan_question *question, PyObject *connection,
+                                  uint32_t statement, PyObject *argument)
 {
     qp_traced_connection *traced = question->traced;
     /* Another thread may be closing the connection. The driver clears the connection's db first. */
@@ -242,7 +242,8 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
         /* For a closed connection, record only the changes of the file's schema. */
-        qp_schema_apply(is_open ? &traced->schema : &question->schema, question->change, event);
+        qp_schema_apply_change(is_open ? &traced->schema : &question->schema, question->change,
+                               event);
         if (is_open && qp_sqlite.get_autocommit(traced->db)) {
             traced->schema.is_open = false;
         }
@@ -257,7 +258,7 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
         return; /* the call failed before the statement started */
     }
     qp_exception exception = qp_exception_take();
-    if (is_open && qp_counters_explained(traced, explanation)) {
+    if (is_open && qp_plan_was_used(traced, explanation)) {
         keep_plan(traced, statement, explanation->tree ? explanation->tree : "");
     } /* otherwise the plan is requested again the next time */
     qp_exception_put_back(&exception); /* also drops a decoding error */
@@ -272,7 +273,7 @@ void qp_plans_clear(void)
     qp_plan_generation += ONE_GENERATION;
 }
 
-PyObject *qp_plans_met(void)
+PyObject *qp_plans_take_used(void)
 {
     PyObject *rows = PyList_New(0);
     for (uint32_t i = 0; rows && i < qp_row_count(QP_PLAN_ROWS); i++) {

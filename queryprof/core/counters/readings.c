@@ -10,15 +10,15 @@
  * deallocation. */
 static void *living_connection(const qp_traced_connection *t)
 {
-    void *statement = qp_traced_held(t);
+    void *statement = qp_traced_owned_statement(t);
     return statement ? t->sqlite->db_handle(statement) : NULL;
 }
 
 static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->transient) {
-        qp_counters counters = qp_traced_read(t, s);
-        qp_counters_add_to(s->key, &counters);
+        qp_counters counters = qp_traced_take_counters(t, s);
+        qp_counters_add_to_key(s->key, &counters);
     }
 }
 
@@ -32,14 +32,14 @@ static void *take_mutex(const qp_traced_connection *t)
     return mutex && t->sqlite->mutex_try(mutex) == 0 ? mutex : NULL;
 }
 
-static void settle_tracker(qp_traced_connection *t)
+static void settle_connection(qp_traced_connection *t)
 {
     void *mutex = take_mutex(t);
     if (!mutex) {
         return;
     }
     if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
-        qp_traced_end_sample(t, true);
+        qp_traced_end_page_count(t, true);
     }
     qp_traced_for_each_statement(t, settle_statement);
     t->sqlite->mutex_leave(mutex);
@@ -48,13 +48,13 @@ static void settle_tracker(qp_traced_connection *t)
 void qp_counters_flush(void)
 {
     if (qp_counting.is_on) {
-        qp_traced_connections_visit(settle_tracker);
+        qp_traced_connections_visit(settle_connection);
     }
 }
 
 static void (*note_key)(const qp_key *key);
 
-static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
+static void visit_if_running(qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->transient && t->sqlite->stmt_busy(s->statement)) {
         note_key(&s->key);
@@ -62,7 +62,7 @@ static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
 }
 
 /* Without the mutex, the key may be a mixture of two keys, which then matches neither statement. */
-static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statement *s)
+static void visit_if_key_exists(qp_traced_connection *Py_UNUSED(t), qp_counted_statement *s)
 {
     if (s->held) {
         qp_key key = s->key;
@@ -70,10 +70,10 @@ static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statem
     }
 }
 
-static void note_running(qp_traced_connection *t)
+static void visit_running(qp_traced_connection *t)
 {
     void *mutex = take_mutex(t);
-    qp_traced_for_each_statement(t, mutex ? note_if_it_runs : note_if_it_may);
+    qp_traced_for_each_statement(t, mutex ? visit_if_running : visit_if_key_exists);
     if (mutex) {
         t->sqlite->mutex_leave(mutex);
     }
@@ -83,6 +83,6 @@ void qp_counters_visit_running(void (*note)(const qp_key *key))
 {
     note_key = note;
     if (qp_counting.is_on) {
-        qp_traced_connections_visit(note_running);
+        qp_traced_connections_visit(visit_running);
     }
 }

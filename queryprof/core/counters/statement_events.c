@@ -24,7 +24,7 @@ static const char *utf8_of(PyObject *text, size_t *length)
 }
 
 /* Skips the space, semicolons and comments between statements. */
-static size_t skip_nothing(const char *text, size_t at, size_t length)
+static size_t skip_blanks(const char *text, size_t at, size_t length)
 {
     for (; at < length; at++) {
         bool more = at + 1 < length;
@@ -47,7 +47,7 @@ static size_t skip_nothing(const char *text, size_t at, size_t length)
 /* Returns whether a statement is the next part of the text that the program passed to the driver,
  * and accepts that part. False for the driver's own BEGIN, and for statements of a virtual
  * table. */
-static bool accept_if_next_part(const qp_active *call, qp_meter *meter, const char *sql)
+static bool accept_if_next_part(const qp_active_call *call, qp_meter *meter, const char *sql)
 {
     size_t length;
     bool is_text = sql && call->sql && PyUnicode_Check(call->sql);
@@ -59,28 +59,28 @@ static bool accept_if_next_part(const qp_active *call, qp_meter *meter, const ch
     }
     at += taken;
     meter->accepted = at < UINT32_MAX ? (uint32_t)at : 0;
-    meter->is_whole = skip_nothing(text, at, length) == length;
+    meter->is_whole = skip_blanks(text, at, length) == length;
     return true;
 }
 
-static inline qp_meter *meter_here(void)
+static inline qp_meter *innermost_meter(void)
 {
     const qp_thread *thread = qp_here.thread;
-    const qp_active *active = thread ? thread->active : NULL;
+    const qp_active_call *active = thread ? thread->active : NULL;
     return active ? active->meter : NULL;
 }
 
 /* Returns the call whose statement may start here, and sets `*meter`; NULL if no call fits.
  * `*is_inside` is set if the statement is a part of another statement, or runs inside one. Calls of
  * other greenlets may also be in progress. */
-static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,
-                          bool *is_inside)
+static qp_active_call *call_that_starts(const qp_traced_connection *t, const void *statement,
+                                        qp_meter **meter, bool *is_inside)
 {
-    qp_active *found = NULL;
+    qp_active_call *found = NULL;
     bool serves = false;
     const qp_thread *thread = qp_here.thread;
     *meter = NULL;
-    for (qp_active *a = thread ? thread->active : NULL; a; a = a->below) {
+    for (qp_active_call *a = thread ? thread->active : NULL; a; a = a->below) {
         qp_meter *its = a->meter;
         if (its && its->main == statement) { /* the next row of an executemany */
             *is_inside = true;
@@ -103,14 +103,14 @@ static void clear_earlier_state(qp_traced_connection *t)
     t->epoch = qp_counting.epoch;
     t->last = t->sampled = NULL;
     t->unproved = NULL;
-    qp_traced_forget(t);
+    qp_traced_forget_statements(t);
 }
 
 static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
 {
     bool is_inside;
     qp_meter *meter;
-    qp_active *call = call_of(t, statement, &meter, &is_inside);
+    qp_active_call *call = call_that_starts(t, statement, &meter, &is_inside);
     if (is_inside) {
         return;
     }
@@ -119,9 +119,9 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     if (t->epoch != qp_counting.epoch) {
         clear_earlier_state(t);
     }
-    qp_counted_statement *s = qp_traced_find(t, statement);
+    qp_counted_statement *s = qp_traced_find_statement(t, statement);
     if (t->sampled) {
-        qp_traced_end_sample(t, t->sampled == s);
+        qp_traced_end_page_count(t, t->sampled == s);
     }
     if (s && s->transient && !qp_traced_runs_again(t, s)) { /* another statement at this address */
         qp_traced_clear_slot(s);
@@ -129,7 +129,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     }
     if (!meter || !meter->counts) { /* this execution is not counted */
         if (s) {
-            qp_traced_read_aside(t, s);
+            qp_traced_defer_counters(t, s);
             qp_traced_clear_slot(s);
         }
         return;
@@ -141,12 +141,12 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     }
     if (s && !is_known) {
         if (!s->transient) { /* a transient statement was read when it ended */
-            qp_traced_read_aside(t, s);
+            qp_traced_defer_counters(t, s);
         }
         s->key = meter->key;
     } else if (!s && meter->drops) {
-        s = qp_traced_place(t, statement, &meter->key, true);
-        qp_traced_read_base(t, statement, s->base);
+        s = qp_traced_reserve_statement(t, statement, &meter->key, true);
+        qp_traced_present_counters(t, statement, s->base);
     }
     if (s) {
         t->last = s->transient && !t->traces_ends ? NULL : s;
@@ -155,7 +155,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         call->statement = statement;
         call->has_more = true;
         call->begins_counting = !meter->counted;
-        qp_traced_read_base(t, statement, call->base);
+        qp_traced_present_counters(t, statement, call->base);
     }
     bool is_counted = meter->counted;
     meter->counted = true;
@@ -181,32 +181,33 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
 
 static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 {
-    qp_meter *meter = meter_here();
-    qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
+    qp_meter *meter = innermost_meter();
+    qp_counted_statement *s =
+        t->epoch == qp_counting.epoch ? qp_traced_find_statement(t, statement) : NULL;
     if (s && s->is_over) { /* another statement at this address, or an uncounted one */
         qp_traced_clear_slot(s);
         s = NULL;
     }
     if (s) {
         if (t->sampled == s) {
-            qp_traced_end_sample(t, true);
+            qp_traced_end_page_count(t, true);
         }
-        qp_traced_read_aside(t, s);
-        qp_traced_end(t, s);
+        qp_traced_defer_counters(t, s);
+        qp_traced_end_statement(t, s);
     }
     if (meter && meter->main == statement) {
         meter->main = NULL;
     }
     if (!t->traces_ends && !t->watchers) { /* the last call that needed the trace of ends could
                                             * not stop it */
-        qp_trace_again(t);
+        qp_trace_renew_events(t);
     }
 }
 
 static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->transient) {
-        qp_traced_read_aside(t, s);
+        qp_traced_defer_counters(t, s);
     }
 }
 
@@ -216,11 +217,11 @@ static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
 static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {
-        qp_traced_end_sample(t, true);
+        qp_traced_end_page_count(t, true);
         qp_traced_for_each_statement(t, read_at_close);
     }
     t->sqlite->trace_v2(t->db, 0, NULL, NULL);
-    qp_traced_release(t);
+    qp_traced_connection_release(t);
 }
 
 /* Returns whether a statement starts again for the same key, as in a loop over one statement. */
@@ -237,17 +238,17 @@ static inline bool starts_again(const qp_traced_connection *t, const void *state
 /* Notes the connection of the call in progress, if the driver's objects do not show it. */
 static QP_COLD void note_connection(const qp_traced_connection *t)
 {
-    qp_meter *meter = meter_here();
+    qp_meter *meter = innermost_meter();
     if (meter && (!meter->connection || meter->connection == t->serial)) {
         meter->connection = t->serial;
         meter->transaction = qp_traced_transaction(t);
     }
 }
 
-static QP_INLINE void take_event(qp_traced_connection *t, unsigned event, void *subject)
+static QP_INLINE void handle_event(qp_traced_connection *t, unsigned event, void *subject)
 {
     if (event == QP_TRACE_STMT) {
-        qp_meter *meter = meter_here();
+        qp_meter *meter = innermost_meter();
         if (starts_again(t, subject, meter)) {
             t->last->executions += !meter->counted;
             meter->counted = true;
@@ -270,17 +271,17 @@ static QP_INLINE void take_event(qp_traced_connection *t, unsigned event, void *
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
 {
     const qp_thread *thread = qp_here.thread;
-    qp_active *active = thread ? thread->active : NULL;
+    qp_active_call *active = thread ? thread->active : NULL;
     bool is_measured = active && active->is_measured;
     uint64_t from = is_measured ? qp_clock_ticks() : 0;
-    take_event(context, event, subject);
+    handle_event(context, event, subject);
     if (is_measured) {
-        active->own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+        active->own_ticks += qp_elapsed_ticks(from, qp_clock_ticks());
     }
     return 0;
 }
 
-void qp_trace_again(qp_traced_connection *t)
+void qp_trace_renew_events(qp_traced_connection *t)
 {
     bool ends = t->traces_ends || t->watchers;
     unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
@@ -290,25 +291,26 @@ void qp_trace_again(qp_traced_connection *t)
 qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
                                           bool traces_ends)
 {
-    qp_traced_connection *t = sqlite->db_mutex(db) ? qp_traced_take(db, qp_counting.epoch) : NULL;
+    qp_traced_connection *t =
+        sqlite->db_mutex(db) ? qp_traced_connection_new(db, qp_counting.epoch) : NULL;
     if (t) {
         t->sqlite = sqlite;
         t->traces_ends = traces_ends;
         t->path = qp_copy_path(sqlite->db_filename(db, "main"));
-        qp_trace_again(t);
+        qp_trace_renew_events(t);
     }
     return t;
 }
 
 qp_meter *qp_meter_here(void)
 {
-    return meter_here();
+    return innermost_meter();
 }
 
-qp_active *qp_call_that_started(const void *statement)
+qp_active_call *qp_call_that_started(const void *statement)
 {
     const qp_thread *thread = qp_here.thread;
-    qp_active *a = thread ? thread->active : NULL;
+    qp_active_call *a = thread ? thread->active : NULL;
     while (a && (qp_operation_serves_rows(a->operation) || a->statement != statement)) {
         a = a->below;
     }

@@ -7,8 +7,8 @@
  * A statement that starts belongs to the call if it has the text that the program passed. Other
  * statements start in the same call: the driver's BEGIN, and the statements that a virtual table
  * runs while the program's statement is being prepared. A statement with the right text may still
- * be finalized at any time. So the pointer is kept after the callback only if qp_counters_identify
- * finds it in one of the driver's statement objects.
+ * be finalized at any time. So the pointer is kept after the callback only if
+ * qp_counters_identify_statement finds it in one of the driver's statement objects.
  */
 #pragma once
 
@@ -27,9 +27,9 @@
 /* A probed call in progress, as far as the trace callback reads and writes it. It is the first part
  * of a qp_call, never on the C stack: the stack of a greenlet that waits inside the call is moved
  * away. */
-typedef struct qp_active {
-    struct qp_active *below;  /* the previous call in the thread. With greenlets, this call is not
-                               * always inside the previous call */
+typedef struct qp_active_call {
+    struct qp_active_call *below; /* the previous call in the thread. With greenlets, this call is
+                                   * not always inside the previous call */
     qp_meter *volatile meter; /* meter of the call's execution; NULL if unknown, or if the recording
                                * ended */
     const void *frame;        /* identity of the Python frame that made the call; NULL if unknown */
@@ -47,7 +47,7 @@ typedef struct qp_active {
     uint32_t base[QP_COUNTERS]; /* the counters of `statement` when it started */
     uint32_t pages_at_start;
     qp_file_work work;
-} qp_active;
+} qp_active_call;
 
 /* Whether statements are counted, and the current epoch. Values of other epochs are invalid. */
 extern struct qp_counting {
@@ -63,11 +63,11 @@ qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *s
                                           bool traces_ends);
 
 /* Registers again for the currently needed events. The caller must hold the connection's mutex. */
-void qp_trace_again(qp_traced_connection *traced);
+void qp_trace_renew_events(qp_traced_connection *traced);
 
 /* Returns the meter of the call that began last in this thread, or NULL. */
 qp_meter *qp_meter_here(void);
 
 /* Returns the call of this thread in which the statement started, if the statement is not
  * identified yet; or NULL. */
-qp_active *qp_call_that_started(const void *statement);
+qp_active_call *qp_call_that_started(const void *statement);

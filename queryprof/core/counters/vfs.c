@@ -60,16 +60,16 @@ static int do_open(int number, vfs *v, const char *name, void *f, int flags, int
     if (!__atomic_load_n(&vfss.is_watching, __ATOMIC_RELAXED)) {
         return vfss.known[number].open(v, name, f, flags, out_flags);
     }
-    qp_file_work *work = flags & OPEN_CREATE ? qp_file_work_here() : NULL;
+    qp_file_work *work = flags & OPEN_CREATE ? qp_running_call_file_work() : NULL;
     uint64_t start = qp_clock_ticks();
     int result = vfss.known[number].open(v, name, f, flags, out_flags);
     if (work) { /* the call creates a journal */
-        work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+        work->sums.write_ticks += qp_elapsed_ticks(start, qp_clock_ticks());
     }
     if (qp_file_watch(f) && result == 0 && (flags & OPEN_MAIN_DB)) {
         /* Any other name is a value in a statement, which may be a secret. */
-        qp_active *call = qp_file_call_here();
-        qp_locks_opened(f, name, call && call->operation == QP_CONNECT);
+        qp_active_call *call = qp_running_call_here();
+        qp_locks_file_opened(f, name, call && call->operation == QP_CONNECT);
         if (call) {
             call->work.any = call->work.opened = true;
         }
@@ -79,10 +79,10 @@ static int do_open(int number, vfs *v, const char *name, void *f, int flags, int
 
 static int do_delete(int number, vfs *v, const char *name, int syncs_directory)
 {
-    qp_file_work *work = qp_file_work_here();
+    qp_file_work *work = qp_running_call_file_work();
     uint64_t start = qp_clock_ticks();
     int result = vfss.known[number].delete(v, name, syncs_directory);
-    int64_t ticks = qp_clock_elapsed(start, qp_clock_ticks());
+    int64_t ticks = qp_elapsed_ticks(start, qp_clock_ticks());
     if (work && syncs_directory) {
         work->sums.sync_ticks += ticks;
         work->sums.syncs++;
@@ -115,7 +115,7 @@ _Static_assert(sizeof ours / sizeof *ours == VFSS, "a VFS has no functions");
 
 /* Returns whether two functions are in the same library. The name of a VFS does not show its owner,
  * because the program may give its own VFS any name. */
-static bool same_library(const void *one, const void *other)
+static bool is_same_library(const void *one, const void *other)
 {
     Dl_info of_one, of_other;
     return dladdr(one, &of_one) && dladdr(other, &of_other) &&
@@ -128,12 +128,12 @@ static bool is_sqlites_own(const qp_sqlite_functions *sqlite, const vfs *v)
     memcpy(&find, &sqlite->vfs_find, sizeof find);
     memcpy(&open, &v->open, sizeof open);
     memcpy(&delete, &v->delete, sizeof delete);
-    return same_library(open, find) && same_library(delete, find);
+    return is_same_library(open, find) && is_same_library(delete, find);
 }
 
 /* Finds the tables of functions that a VFS gives its files, by opening a file for reading. The file
  * must not be a database, because closing a file drops the process's locks on it. */
-static bool learn_tables(vfs *base)
+static bool add_file_tables(vfs *base)
 {
     static const char name[] = "/proc/self/stat\0\0"; /* ends with two zero bytes, as SQLite's
                                                        * file names do */
@@ -150,7 +150,7 @@ static bool learn_tables(vfs *base)
         int out_flags = 0;
         memset(memory, 0, sizeof memory);
         is_known = base->open(base, name, f, flags[i], &out_flags) == 0 && f->methods &&
-                   qp_file_table_learn(f->methods);
+                   qp_file_table_add(f->methods);
         if (f->methods) {
             f->methods->close(f);
         }
@@ -176,7 +176,7 @@ static bool is_writable(vfs *v)
     return writable;
 }
 
-static bool opens_by_ours(const vfs *v)
+static bool has_our_functions(const vfs *v)
 {
     for (int i = 0; i < vfss.count; i++) {
         if (v->open == ours[i].open) {
@@ -188,13 +188,13 @@ static bool opens_by_ours(const vfs *v)
 
 /* Returns the entry of one of SQLite's VFSs, and adds it if it is new; VFSS if the VFS cannot be
  * watched. */
-static int entry_of(vfs *own)
+static int find_or_add_vfs(vfs *own)
 {
     int number = 0;
     while (number < vfss.count && vfss.known[number].vfs != own) {
         number++;
     }
-    if (number == vfss.count && number < VFSS && learn_tables(own) && is_writable(own)) {
+    if (number == vfss.count && number < VFSS && add_file_tables(own) && is_writable(own)) {
         vfss.known[number].vfs = own;
         vfss.known[number].open = own->open;
         vfss.known[number].delete = own->delete;
@@ -209,14 +209,14 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
     for (int i = 0; i < NAMES; i++) {
         vfs *own = sqlite->vfs_find(names[i]);
         /* Skip a VFS with another tool's functions, which may call ours. */
-        if (own && !opens_by_ours(own) && is_sqlites_own(sqlite, own)) {
-            int number = entry_of(own);
+        if (own && !has_our_functions(own) && is_sqlites_own(sqlite, own)) {
+            int number = find_or_add_vfs(own);
             if (number < VFSS) {
                 __atomic_store_n(&own->open, ours[number].open, __ATOMIC_RELEASE);
                 __atomic_store_n(&own->delete, ours[number].delete, __ATOMIC_RELEASE);
             }
         }
-        is_any_watched |= own && opens_by_ours(own);
+        is_any_watched |= own && has_our_functions(own);
     }
     if (is_any_watched) {
         __atomic_store_n(&vfss.is_watching, true, __ATOMIC_RELAXED);
@@ -224,7 +224,7 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
     return is_any_watched;
 }
 
-bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db)
+bool qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db)
 {
     int (*control)(void *, const char *, int, void *) = sqlite->file_control;
     void *file = NULL, *journal = NULL;
@@ -233,18 +233,18 @@ bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db)
         control(db, "main", VFS_POINTER, &v) != 0 || !v || !qp_file_has_table(file)) {
         return true; /* a database in memory has no file */
     }
-    const qp_active *call = qp_file_call_here();
+    const qp_active_call *call = qp_running_call_here();
     if (!qp_file_watch(file)) {
         /* SQLite's "memdb" uses no file. The program's own VFS may call ours. */
         return is_sqlites_own(sqlite, v) || (call && call->work.opened);
     }
-    if (!qp_locks_of(file)) {
-        qp_locks_opened(file, sqlite->db_filename(db, "main"), true);
+    if (!qp_locks_of_file(file)) {
+        qp_locks_file_opened(file, sqlite->db_filename(db, "main"), true);
     }
     if (control(db, "main", JOURNAL_POINTER, &journal) == 0) {
         qp_file_watch(journal);
     }
-    return opens_by_ours(v) || (call && call->work.opened);
+    return has_our_functions(v) || (call && call->work.opened);
 }
 
 void qp_vfs_unwatch(void)

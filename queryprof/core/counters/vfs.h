@@ -19,7 +19,7 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 /* Watches the files of a connection (sqlite3 *) from now on, and returns whether queryprof sees its
  * file access. False if the connection uses the program's own VFS. The connection must have just
  * been opened, or the caller must hold its mutex. */
-bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
+bool qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db);
 
 /* Restores the functions that qp_vfs_watch replaced, unless others have replaced them since. The
  * caller must hold the GIL. */

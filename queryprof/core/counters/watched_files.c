@@ -54,48 +54,48 @@ enum {
 
 static int do_read(const io_methods *sqlite, file *f, void *to, int bytes, int64_t offset)
 {
-    qp_file_work *work = qp_file_work_here();
+    qp_file_work *work = qp_running_call_file_work();
     if (!work) {
         return sqlite->read(f, to, bytes, offset);
     }
     uint64_t start = qp_clock_ticks();
     int result = sqlite->read(f, to, bytes, offset);
-    work->sums.read_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+    work->sums.read_ticks += qp_elapsed_ticks(start, qp_clock_ticks());
     work->sums.read_bytes += bytes;
     return result;
 }
 
 static int do_write(const io_methods *sqlite, file *f, const void *from, int bytes, int64_t offset)
 {
-    qp_file_work *work = qp_file_work_here();
+    qp_file_work *work = qp_running_call_file_work();
     if (!work) {
         return sqlite->write(f, from, bytes, offset);
     }
     uint64_t start = qp_clock_ticks();
     int result = sqlite->write(f, from, bytes, offset);
-    work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+    work->sums.write_ticks += qp_elapsed_ticks(start, qp_clock_ticks());
     work->sums.written_bytes += bytes;
     return result;
 }
 
 static int do_truncate(const io_methods *sqlite, file *f, int64_t bytes)
 {
-    qp_file_work *work = qp_file_work_here();
+    qp_file_work *work = qp_running_call_file_work();
     uint64_t start = qp_clock_ticks();
     int result = sqlite->truncate(f, bytes);
     if (work) {
-        work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+        work->sums.write_ticks += qp_elapsed_ticks(start, qp_clock_ticks());
     }
     return result;
 }
 
 static int do_sync(const io_methods *sqlite, file *f, int flags)
 {
-    qp_file_work *work = qp_file_work_here();
+    qp_file_work *work = qp_running_call_file_work();
     uint64_t start = qp_clock_ticks();
     int result = sqlite->sync(f, flags);
     if (work) {
-        work->sums.sync_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+        work->sums.sync_ticks += qp_elapsed_ticks(start, qp_clock_ticks());
         work->sums.syncs++;
     }
     return result;
@@ -108,19 +108,19 @@ static bool is_busy(int result)
 
 static int do_lock(const io_methods *sqlite, file *f, int level)
 {
-    qp_active *call = qp_file_call_here();
+    qp_active_call *call = qp_running_call_here();
     qp_lock_attempted(f, call);
     int result = sqlite->lock(f, level);
     if (result == 0) {
         qp_lock_granted(f, level, call);
     }
-    qp_locked_file *locks = result == 0 ? qp_locks_of(f) : NULL;
+    qp_locked_file *locks = result == 0 ? qp_locks_of_file(f) : NULL;
     if (locks && (level >= LEVEL_RESERVED || (level == LEVEL_SHARED && !locks->has_wal))) {
         qp_lock_taken(locks, level == LEVEL_SHARED ? QP_READ_LOCK : QP_WRITE_LOCK, call);
     } else if (call && is_busy(result)) {
         qp_lock_refused(f, level, call);
         if (level == LEVEL_RESERVED) {
-            qp_lock_refused_to_write(f, call);
+            qp_lock_upgrade_refused(f, call);
         }
     }
     return result;
@@ -128,9 +128,9 @@ static int do_lock(const io_methods *sqlite, file *f, int level)
 
 static int do_unlock(const io_methods *sqlite, file *f, int level)
 {
-    qp_locked_file *locks = level < LEVEL_RESERVED ? qp_locks_of(f) : NULL;
+    qp_locked_file *locks = level < LEVEL_RESERVED ? qp_locks_of_file(f) : NULL;
     if (locks) {
-        qp_active *call = qp_file_call_here();
+        qp_active_call *call = qp_running_call_here();
         qp_lock_released(locks, QP_WRITE_LOCK, call);
         if (level < LEVEL_SHARED && !locks->has_wal) {
             qp_lock_released(locks, QP_READ_LOCK, call);
@@ -141,7 +141,7 @@ static int do_unlock(const io_methods *sqlite, file *f, int level)
 
 /* Returns the kind of a write-ahead log's lock: a reader's or the writer's; QP_LOCK_KINDS for other
  * locks. */
-static qp_lock_kind kind_of(int offset, int flags)
+static qp_lock_kind wal_lock_kind(int offset, int flags)
 {
     return offset >= SHM_READERS && (flags & SHM_SHARED)     ? QP_READ_LOCK
            : offset == SHM_WRITER && (flags & SHM_EXCLUSIVE) ? QP_WRITE_LOCK
@@ -150,9 +150,9 @@ static qp_lock_kind kind_of(int offset, int flags)
 
 static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count, int flags)
 {
-    qp_active *call = qp_file_call_here();
-    qp_lock_kind kind = kind_of(offset, flags);
-    qp_locked_file *locks = kind < QP_LOCK_KINDS ? qp_locks_of(f) : NULL;
+    qp_active_call *call = qp_running_call_here();
+    qp_lock_kind kind = wal_lock_kind(offset, flags);
+    qp_locked_file *locks = kind < QP_LOCK_KINDS ? qp_locks_of_file(f) : NULL;
     if (flags & SHM_UNLOCK) {
         if (locks) {
             qp_lock_released(locks, kind, call);
@@ -173,7 +173,7 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
     } else if (call && is_busy(result)) {
         qp_lock_refused(f, OF_LOG + offset, call);
         if (kind == QP_WRITE_LOCK) {
-            qp_lock_refused_to_write(f, call);
+            qp_lock_upgrade_refused(f, call);
         }
     }
     return result;
@@ -182,11 +182,11 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
 static int do_close(const io_methods *sqlite, file *f)
 {
     int (*original)(file *) = sqlite->close; /* SQLite's close clears the file */
-    qp_locked_file *locks = qp_locks_of(f);
+    qp_locked_file *locks = qp_locks_of_file(f);
     if (locks) {
-        qp_lock_released(locks, QP_WRITE_LOCK, qp_file_call_here());
-        qp_lock_released(locks, QP_READ_LOCK, qp_file_call_here());
-        qp_locks_closed(f);
+        qp_lock_released(locks, QP_WRITE_LOCK, qp_running_call_here());
+        qp_lock_released(locks, QP_READ_LOCK, qp_running_call_here());
+        qp_locks_file_closed(f);
     }
     return original(f);
 }
@@ -260,7 +260,7 @@ EACH_TABLE(DEFINE_FUNCTIONS)
 static const io_methods functions[] = {EACH_TABLE(FUNCTIONS)};
 _Static_assert(sizeof functions / sizeof *functions == TABLES, "a table has no functions");
 
-static size_t bytes_of(int version)
+static size_t table_bytes(int version)
 {
     return version == 1   ? offsetof(io_methods, shm_map)
            : version == 2 ? offsetof(io_methods, unwatched_of_3)
@@ -273,7 +273,7 @@ static int count_of_tables(void)
 }
 
 /* Returns the number of one of SQLite's tables; the number of known tables if it is unknown. */
-static int number_of(const io_methods *sqlite)
+static int table_number(const io_methods *sqlite)
 {
     int number = 0, count = count_of_tables();
     while (number < count && tables.known[number].sqlite != sqlite) {
@@ -282,19 +282,19 @@ static int number_of(const io_methods *sqlite)
     return number;
 }
 
-bool qp_file_table_learn(const void *table)
+bool qp_file_table_add(const void *table)
 {
     const io_methods *sqlite = table;
     if (sqlite->version < 1 || sqlite->version > NEWEST_METHODS) {
         return false;
     }
-    int number = number_of(sqlite);
+    int number = table_number(sqlite);
     if (number == TABLES || number < tables.count) {
         return number < TABLES;
     }
     tables.known[number].sqlite = sqlite;
     io_methods *ours = &tables.known[number].ours;
-    memcpy(ours, sqlite, bytes_of(sqlite->version));
+    memcpy(ours, sqlite, table_bytes(sqlite->version));
     ours->close = functions[number].close;
     ours->read = functions[number].read;
     ours->write = functions[number].write;
@@ -320,7 +320,7 @@ bool qp_file_watch(void *opened)
 {
     file *f = opened;
     const io_methods *methods = f ? f->methods : NULL;
-    int count = count_of_tables(), number = methods ? number_of(methods) : count;
+    int count = count_of_tables(), number = methods ? table_number(methods) : count;
     if (number < count) {
         f->methods = &tables.known[number].ours;
         return true;

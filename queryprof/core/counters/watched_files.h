@@ -19,7 +19,7 @@ enum {
 
 /* Notes one of SQLite's own tables of functions (sqlite3_io_methods). Returns false if the table
  * cannot be watched. The caller must hold the GIL. */
-bool qp_file_table_learn(const void *table);
+bool qp_file_table_add(const void *table);
 
 /* Watches an open file (sqlite3_file *; may be NULL) that is not in use yet, or whose connection's
  * mutex is held. Returns whether the file is watched; false if its table is unknown. */
@@ -29,7 +29,7 @@ bool qp_file_watch(void *file);
 bool qp_file_has_table(const void *file);
 
 /* Returns the call in progress in this thread, or NULL. */
-static inline qp_active *qp_file_call_here(void)
+static inline qp_active_call *qp_running_call_here(void)
 {
     const qp_thread *thread = qp_here.thread;
     return thread && !qp_here.muted ? thread->active : NULL;
@@ -37,9 +37,9 @@ static inline qp_active *qp_file_call_here(void)
 
 /* Returns the file work of the call in progress in this thread, and marks the work as used. NULL if
  * there is no call. */
-static inline qp_file_work *qp_file_work_here(void)
+static inline qp_file_work *qp_running_call_file_work(void)
 {
-    qp_active *call = qp_file_call_here();
+    qp_active_call *call = qp_running_call_here();
     if (!call) {
         return NULL;
     }

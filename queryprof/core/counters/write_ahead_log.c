@@ -51,7 +51,7 @@ static int64_t used_bytes(int log)
     return used ? HEADER_BYTES + used * each : 0;
 }
 
-int64_t qp_log_bytes(const char *database)
+int64_t qp_wal_used_bytes(const char *database)
 {
     char path[MAX_PATH_BYTES];
     int error = errno;

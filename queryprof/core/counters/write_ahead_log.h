@@ -8,4 +8,4 @@
  * is unknown. The size of the log's file does not show its use: SQLite keeps the size when it
  * restarts the log, and old frames have other salts. Opens and closes the log, on which SQLite has
  * no locks. Preserves errno. May be called in any thread. */
-int64_t qp_log_bytes(const char *database);
+int64_t qp_wal_used_bytes(const char *database);

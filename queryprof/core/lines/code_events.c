@@ -7,7 +7,7 @@
 enum { TOOL = 5, TOOLS = 6 };
 
 /* Calls a function of sys.monitoring. Returns a new reference, or NULL with an exception. */
-static PyObject *monitoring(const char *function, const char *format, ...)
+static PyObject *call_monitoring(const char *function, const char *format, ...)
 {
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *callable = module ? PyObject_GetAttrString(module, function) : NULL;
@@ -23,9 +23,9 @@ static PyObject *monitoring(const char *function, const char *format, ...)
 
 /* Calls a function of sys.monitoring for its effect. Returns false, with an exception, if the
  * function raised. */
-#define MONITOR(...) is_done(monitoring(__VA_ARGS__))
+#define MONITOR(...) has_succeeded(call_monitoring(__VA_ARGS__))
 
-static bool is_done(PyObject *result)
+static bool has_succeeded(PyObject *result)
 {
     Py_XDECREF(result);
     return result != NULL;
@@ -45,11 +45,11 @@ static long event_number(const char *name)
 
 /* Returns whether any other tool uses sys.monitoring. If the events of a code object change,
  * CPython may report events to other tools twice or not at all. */
-static bool has_others(void)
+static bool has_other_tools(void)
 {
     bool found = false;
     for (int number = 0; number < TOOLS && !found; number++) {
-        PyObject *owner = monitoring("get_tool", "(i)", number);
+        PyObject *owner = call_monitoring("get_tool", "(i)", number);
         found = !owner || !Py_IsNone(owner);
         Py_XDECREF(owner);
     }
@@ -57,9 +57,9 @@ static bool has_others(void)
 }
 
 /* Registers queryprof as a tool. Returns the tool number; 0 if another tool uses sys.monitoring. */
-static int take_tool(void)
+static int register_tool(void)
 {
-    bool is_taken = !has_others() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");
+    bool is_taken = !has_other_tools() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");
     qp_exception_clear();
     return is_taken ? TOOL : 0;
 }
@@ -67,7 +67,7 @@ static int take_tool(void)
 /* Returns whether queryprof still has the tool number. */
 static bool is_ours(int tool)
 {
-    PyObject *owner = monitoring("get_tool", "(i)", tool);
+    PyObject *owner = call_monitoring("get_tool", "(i)", tool);
     bool is_text = owner && PyUnicode_Check(owner);
     bool found = is_text && PyUnicode_CompareWithASCIIString(owner, "queryprof") == 0;
     Py_XDECREF(owner);
@@ -93,7 +93,7 @@ static bool add_events(PyObject *code, int tool, qp_code_event *events, int coun
 int qp_code_events_add(PyObject *code, qp_code_event *events, int count)
 {
     qp_exception exception = qp_exception_take();
-    int tool = take_tool();
+    int tool = register_tool();
     if (tool && !add_events(code, tool, events, count)) {
         qp_exception_clear();
         qp_code_events_remove(code, tool, events, count);

@@ -49,7 +49,7 @@ bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObj
     }
     PyObject *globals = PyFunction_GET_GLOBALS(callable);
     qp_code_owner owner;
-    if (!qp_code_find((PyCodeObject *)PyFunction_GET_CODE(callable), globals, &owner)) {
+    if (!qp_code_find_owner((PyCodeObject *)PyFunction_GET_CODE(callable), globals, &owner)) {
         return false;
     }
     return owner == QP_CODE_USER || owner == QP_CODE_STANDARD ||

@@ -42,7 +42,7 @@ enum { IDLE = 16, ELSEWHERE = 64 };
 typedef struct {
     uint32_t hits;
     uint32_t due;
-    uint32_t again;  /* see consider_again */
+    uint32_t again;  /* see consider_next_execution */
     bool in_library; /* a library executes the statement in the library's own loop */
 } schedule;
 
@@ -69,7 +69,7 @@ static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, i
 {
     user_line *found = context;
     qp_code_owner owner;
-    if (!qp_code_find(code, globals, &owner) || owner == QP_CODE_IGNORED) {
+    if (!qp_code_find_owner(code, globals, &owner) || owner == QP_CODE_IGNORED) {
         return true;
     }
     if (owner == QP_CODE_LIBRARY) {
@@ -105,7 +105,7 @@ static user_line find_line(PyThreadState *tstate)
 }
 
 /* Finds the lines of the expression that a frame runs. Returns false if the lines are unknown. */
-static bool find_lines(const user_line *line, int *first, int *last)
+static bool find_expression_lines(const user_line *line, int *first, int *last)
 {
     int first_column, last_column;
     return line->instruction >= 0 &&
@@ -115,7 +115,7 @@ static bool find_lines(const user_line *line, int *first, int *last)
 }
 
 /* Counts a sampled execution. Returns whether the next watch of the line is due. */
-static bool is_due(schedule *one)
+static bool is_watch_due(schedule *one)
 {
     if (++one->hits < one->due) {
         return false;
@@ -131,12 +131,12 @@ static schedule *schedule_of(const qp_line_time_row *row)
 
 /* Considers the next execution of a statement and path as well, if its line was timed in few
  * passes. */
-static void consider_again(const qp_key *key)
+static void consider_next_execution(const qp_key *key)
 {
-    qp_line_time_row *row = qp_line_times_of(key);
+    qp_line_time_row *row = qp_line_times_row(key);
     if (row && row->passes < ENOUGH && schedule_of(row)->again < AGAIN) {
         schedule_of(row)->again++;
-        *qp_line_seen(key->statement, key->path) = 0;
+        *qp_line_seen_flag(key->statement, key->path) = 0;
     }
 }
 
@@ -164,7 +164,7 @@ static bool is_over_budget(uint64_t now)
     if (!choice.since_ticks) {
         choice.since_ticks = now;
     }
-    int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(choice.since_ticks, now));
+    int64_t elapsed_ns = qp_ticks_to_ns(qp_elapsed_ticks(choice.since_ticks, now));
     return qp_watched_line.spent_ns > FREE_NS + elapsed_ns / SHARE;
 }
 
@@ -183,7 +183,7 @@ static void watch_function(const qp_thread *thread, uint32_t path, qp_line_time_
                            schedule *own, uint64_t now)
 {
     PyCodeObject *entry = qp_library_entry(thread->tstate);
-    if (entry && is_due(own)) {
+    if (entry && is_watch_due(own)) {
         const qp_libraries none = {0}; /* a watched function gets no events for its calls */
         halve_sums(row);
         choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, &none, thread, now);
@@ -194,7 +194,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
                        qp_line_time_row *row, schedule *own, uint64_t from_ticks)
 {
     int first, last;
-    if (!find_lines(line, &first, &last) || !is_due(own)) {
+    if (!find_expression_lines(line, &first, &last) || !is_watch_due(own)) {
         return;
     }
     halve_sums(row);
@@ -204,13 +204,14 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
                                              &line->libraries, thread, from_ticks);
     bool is_begun = recording == qp_recording && qp_watched_line.code == line->code;
     if (is_begun && line->frame && qp_watched_line.frame == line->frame) {
-        qp_line_note_first(key, from_ticks);
+        qp_line_add_first_execution(key, from_ticks);
     }
 }
 
 /* Returns whether to watch a line at once, because it may be executed only once. False while a pass
  * of another thread is in progress. */
-static bool is_new(const qp_thread *thread, const PyCodeObject *code, const schedule *own)
+static bool is_worth_watching(const qp_thread *thread, const PyCodeObject *code,
+                              const schedule *own)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
     return code && !own->hits && is_here && !is_in_pass(thread, code);
@@ -218,7 +219,8 @@ static bool is_new(const qp_thread *thread, const PyCodeObject *code, const sche
 
 /* Returns whether to watch a line next, because it was timed in too few passes, and the watched
  * line was timed in enough. */
-static bool is_next(const qp_thread *thread, const PyCodeObject *code, const qp_line_time_row *row)
+static bool is_timed_too_little(const qp_thread *thread, const PyCodeObject *code,
+                                const qp_line_time_row *row)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
     return row->passes < ENOUGH && qp_watched_line.passes >= ENOUGH && is_here &&
@@ -233,11 +235,13 @@ static bool watch_continues(const qp_thread *thread, const qp_key *key, const Py
         return false;
     }
     bool is_inside = is_in_pass(thread, code);
-    if (is_inside && !qp_watched_line.is_function && qp_line_passes_count(key) >= LIBRARY_LOOP) {
+    if (is_inside && !qp_watched_line.is_function &&
+        qp_line_passes_execution_count(key) >= LIBRARY_LOOP) {
         own->in_library = true;
         return false;
     }
-    return !is_idle(thread, code) && !is_new(thread, code, own) && !is_next(thread, code, row);
+    return !is_idle(thread, code) && !is_worth_watching(thread, code, own) &&
+           !is_timed_too_little(thread, code, row);
 }
 
 /* Returns whether a line can be watched now, or the watch in progress can continue. */
@@ -248,14 +252,14 @@ static bool may_watch(const qp_thread *thread, uint64_t now)
            (qp_watched_line.code || !is_over_budget(now));
 }
 
-QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+QP_COLD void qp_line_consider_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     bool is_plain = key->path == choice.plain_path && !qp_watched_line.code;
     if (is_plain || !may_watch(thread, from_ticks)) {
         return;
     }
     user_line line = find_line(thread->tstate);
-    qp_line_time_row *row = line.code ? qp_line_times_of(key) : NULL;
+    qp_line_time_row *row = line.code ? qp_line_times_row(key) : NULL;
     if (!row) {
         choice.plain_path = line.code ? choice.plain_path : key->path;
         if (qp_watched_line.code && is_idle(thread, NULL)) {
@@ -267,7 +271,7 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
     bool was_in_library = own->in_library;
     if (watch_continues(thread, key, line.code, row, own)) {
         if (!is_in_pass(thread, line.code)) {
-            consider_again(key);
+            consider_next_execution(key);
         }
         return;
     }
@@ -278,7 +282,7 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
         return;
     }
     if (is_cut_short) {
-        consider_again(&choice.watched);
+        consider_next_execution(&choice.watched);
     }
     own->in_library = own->in_library || 2 * row->executions > 3 * row->passes;
     if (own->in_library && !was_in_library) {
@@ -303,20 +307,21 @@ static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
     }
     user_line line = find_line(thread->tstate);
     schedule *own = &choice.submissions[path % PATHS];
-    if (qp_watched_line.code && !is_idle(thread, line.code) && !is_new(thread, line.code, own)) {
+    if (qp_watched_line.code && !is_idle(thread, line.code) &&
+        !is_worth_watching(thread, line.code, own)) {
         return;
     }
     uint32_t recording = qp_recording;
     qp_line_watch_stop();
     int first, last;
     if (recording == qp_recording && line.code && !is_over_budget(now) &&
-        find_lines(&line, &first, &last) && is_due(own)) {
+        find_expression_lines(&line, &first, &last) && is_watch_due(own)) {
         choice.is_refused = !qp_line_watch_begin(line.code, first, last, path, line.frame,
                                                  &line.libraries, thread, now);
     }
 }
 
-uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
+uint64_t qp_line_consider_submission(qp_thread *thread, uint32_t path)
 {
     if (qp_thread_random(thread) % SUBMISSIONS == 0 || qp_line_is_new(0, path)) {
         consider_submission(thread, path);
@@ -339,12 +344,12 @@ void qp_line_choice_clear(void)
 
 #else
 
-void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+void qp_line_consider_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     (void)thread, (void)key, (void)from_ticks;
 }
 
-uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
+uint64_t qp_line_consider_submission(qp_thread *thread, uint32_t path)
 {
     (void)thread, (void)path;
     return 0;

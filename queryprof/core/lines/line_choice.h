@@ -20,7 +20,7 @@ enum { QP_SEEN_BITS = 12 };
 /* By hash of a statement and path: whether the pair was executed before. */
 extern uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
 
-static inline uint8_t *qp_line_seen(uint32_t statement, uint32_t path)
+static inline uint8_t *qp_line_seen_flag(uint32_t statement, uint32_t path)
 {
     uint32_t hash = (statement * 0x9E3779B1U) ^ (path * 0x85EBCA6BU); /* Knuth; MurmurHash3 */
     return &qp_lines_seen[hash >> (32 - QP_SEEN_BITS)];
@@ -31,7 +31,7 @@ static inline uint8_t *qp_line_seen(uint32_t statement, uint32_t path)
 static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    uint8_t *seen = qp_line_seen(statement, path);
+    uint8_t *seen = qp_line_seen_flag(statement, path);
     bool is_new = !*seen;
     *seen = 1;
     return is_new;
@@ -44,12 +44,12 @@ static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 /* Considers whether to watch the line that executes a statement. `from_ticks` is the start of the
  * execution; `thread` is the running thread. Call this function after a driver's call has ended,
  * when the call's data is no longer used: audit hooks of the program may run. Raises nothing. */
-void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
+void qp_line_consider_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
 /* Considers whether to watch the line that submits work to another thread, because the work may
  * execute a statement. Returns the number of the pass in progress to which the work belongs; 0 if
  * no pass is in progress. */
-uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
+uint64_t qp_line_consider_submission(qp_thread *thread, uint32_t path);
 
 /* Ends the watch, and clears the cost of this recording's watches. */
 void qp_line_choice_clear(void);

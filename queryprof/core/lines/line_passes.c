@@ -35,13 +35,13 @@ static struct {
     bool is_separate; /* the pass in progress is separate from the pass before */
 } table;
 
-static bool is_same(const qp_key *a, const qp_key *b)
+static bool is_same_query(const qp_key *a, const qp_key *b)
 {
     return a->statement == b->statement && a->path == b->path;
 }
 
 /* Returns the number of kinds in the ended passes. */
-static int kinds_before(void)
+static int ended_kind_count(void)
 {
     return table.count ? table.passes[table.count - 1].kinds_end : 0;
 }
@@ -57,20 +57,20 @@ void qp_line_passes_clear(void)
  * if the pair is new. */
 static int find_kind(const qp_key *key)
 {
-    int at = kinds_before();
-    while (at < table.kind_count && !is_same(&table.kinds[at].key, key)) {
+    int at = ended_kind_count();
+    while (at < table.kind_count && !is_same_query(&table.kinds[at].key, key)) {
         at++;
     }
     return at;
 }
 
-int64_t qp_line_passes_count(const qp_key *key)
+int64_t qp_line_passes_execution_count(const qp_key *key)
 {
     int at = find_kind(key);
     return at < table.kind_count ? table.kinds[at].count : 0;
 }
 
-void qp_line_passes_note(const qp_key *key)
+void qp_line_passes_add_execution(const qp_key *key)
 {
     table.passes[table.count].executions++;
     if (!key) {
@@ -90,7 +90,7 @@ bool qp_line_passes_has_executed(void)
     return table.passes[table.count].executions > 0;
 }
 
-bool qp_line_passes_end(int64_t ns, bool is_partial)
+bool qp_line_passes_end_current(int64_t ns, bool is_partial)
 {
     timed_pass *pass = &table.passes[table.count];
     if (!pass->executions) {
@@ -112,7 +112,7 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
     return table.kind_count > KINDS / 2;
 }
 
-void qp_line_passes_separate(void)
+void qp_line_passes_begin_call(void)
 {
     table.is_separate = true;
 }
@@ -120,13 +120,13 @@ void qp_line_passes_separate(void)
 void qp_line_passes_forget_current(void)
 {
     table.passes[table.count] = (timed_pass){0};
-    table.kind_count = kinds_before();
+    table.kind_count = ended_kind_count();
 }
 
 /* Forgets the ended passes. */
-static void drop_ended(void)
+static void forget_ended_passes(void)
 {
-    int ended = kinds_before();
+    int ended = ended_kind_count();
     table.kind_count -= ended;
     memmove(table.kinds, table.kinds + ended, (size_t)table.kind_count * sizeof *table.kinds);
     table.passes[0] = table.passes[table.count];
@@ -143,14 +143,14 @@ typedef struct {
 /* Takes the passes in which a statement and path was executed: first the complete passes, then the
  * partial passes, each sorted by duration. Returns the number of complete passes; if there are
  * none, the number of partial passes. */
-static int take_samples(const qp_key *key, sample found[TIMED])
+static int collect_samples(const qp_key *key, sample found[TIMED])
 {
     int count = 0, whole = 0, at_kind = 0;
     for (int i = 0; i < table.count; i++) {
         const timed_pass *pass = &table.passes[i];
         for (; at_kind < pass->kinds_end; at_kind++) {
             kind *one = &table.kinds[at_kind];
-            if (!one->count || !is_same(&one->key, key)) {
+            if (!one->count || !is_same_query(&one->key, key)) {
                 continue;
             }
             int at = count++;
@@ -170,13 +170,13 @@ static int take_samples(const qp_key *key, sample found[TIMED])
 
 void qp_line_passes_flush(void)
 {
-    for (int at = 0, ended = kinds_before(); at < ended; at++) {
+    for (int at = 0, ended = ended_kind_count(); at < ended; at++) {
         if (!table.kinds[at].count) {
             continue;
         }
         sample found[TIMED] = {0};
-        int count = take_samples(&table.kinds[at].key, found);
-        qp_line_time_row *row = qp_line_times_of(&table.kinds[at].key);
+        int count = collect_samples(&table.kinds[at].key, found);
+        qp_line_time_row *row = qp_line_times_row(&table.kinds[at].key);
         int left_out = count < FEW ? 0 : (count + LEFT_OUT_OF - 1) / LEFT_OUT_OF;
         for (int i = 0; row && i < count - left_out; i++) {
             row->passes++;
@@ -190,5 +190,5 @@ void qp_line_passes_flush(void)
             }
         }
     }
-    drop_ended();
+    forget_ended_passes();
 }

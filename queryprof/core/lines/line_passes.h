@@ -12,10 +12,10 @@ void qp_line_passes_clear(void);
 
 /* Counts an execution in the pass in progress. `key` is NULL for an execution by another line, in a
  * function that the watched line calls. */
-void qp_line_passes_note(const qp_key *key);
+void qp_line_passes_add_execution(const qp_key *key);
 
 /* Returns how often the pass in progress has executed a statement and path. */
-int64_t qp_line_passes_count(const qp_key *key);
+int64_t qp_line_passes_execution_count(const qp_key *key);
 
 /* Returns whether the pass in progress has executed anything. */
 bool qp_line_passes_has_executed(void);
@@ -23,11 +23,11 @@ bool qp_line_passes_has_executed(void);
 /* Ends the pass in progress. A pass without executions is added to the previous pass, because a
  * loop over a query's rows passes its line for each row. `is_partial` means that the start of the
  * pass was not seen. Returns true if there is no room for more passes. */
-bool qp_line_passes_end(int64_t ns, bool is_partial);
+bool qp_line_passes_end_current(int64_t ns, bool is_partial);
 
 /* Marks the next pass as the first of another call of the function, so that the pass is not joined
  * to the previous pass. */
-void qp_line_passes_separate(void);
+void qp_line_passes_begin_call(void);
 
 /* Forgets the executions in the pass in progress. */
 void qp_line_passes_forget_current(void);

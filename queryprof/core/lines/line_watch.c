@@ -61,9 +61,9 @@ static bool is_in_line(int line)
 static void add_elapsed(uint64_t now)
 {
     uint64_t from = qp_watched_line.from_ticks, executed = qp_watched_line.executed_ticks;
-    int64_t ticks = (int64_t)qp_clock_elapsed(from, now), before = ticks;
+    int64_t ticks = (int64_t)qp_elapsed_ticks(from, now), before = ticks;
     if (executed) { /* after the call, or in it */
-        int64_t after = (int64_t)qp_clock_elapsed(executed, now);
+        int64_t after = (int64_t)qp_elapsed_ticks(executed, now);
         before = ticks - after > BEFORE * after ? ticks - OFTEN * after - after : 0;
     }
     qp_watched_line.ticks += ticks;
@@ -109,7 +109,7 @@ static void end_pass(void)
     if (qp_watched_line.is_mixed) {
         qp_watched_line.is_mixed = false;
         qp_line_passes_forget_current();
-    } else if (qp_line_passes_end(qp_clock_ns(ticks), is_partial) ||
+    } else if (qp_line_passes_end_current(qp_ticks_to_ns(ticks), is_partial) ||
                (!qp_watched_line.has_executed && qp_watched_line.passes >= FRUITLESS)) {
         qp_line_watch_stop();
     }
@@ -124,7 +124,7 @@ static void forget_pass(void)
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     qp_watched_line.serial++;
     qp_line_passes_forget_current();
-    qp_line_passes_separate();
+    qp_line_passes_begin_call();
 }
 
 /* Returns whether the frame of the pass in progress is running. In a recursion, the outer pass
@@ -266,15 +266,15 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
         leave_line();
         end_pass();
         qp_watched_line.frame = NULL;
-        qp_line_passes_separate();
+        qp_line_passes_begin_call();
     }
     Py_RETURN_NONE;
 }
 
 /* Returns the innermost line of a path. */
-static const qp_line_row *line_of(uint32_t path)
+static const qp_line_row *innermost_line(uint32_t path)
 {
-    return (const qp_line_row *)qp_first_row(QP_LINE_ROWS) + qp_stack_line(path);
+    return (const qp_line_row *)qp_first_row(QP_LINE_ROWS) + qp_stack_innermost_line(path);
 }
 
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
@@ -290,8 +290,8 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
         .tstate = thread->tstate,
         .first_line = first_line,
         .last_line = is_function ? INT_MAX : last_line,
-        .function = line_of(path)->function,
-        .file = line_of(path)->file,
+        .function = innermost_line(path)->function,
+        .file = innermost_line(path)->file,
         .is_function = is_function,
         .serial = qp_watched_line.serial + 1,
         .frame = frame,
@@ -319,9 +319,9 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     return tool != 0;
 }
 
-void qp_line_note_first(const qp_key *key, uint64_t from_ticks)
+void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks)
 {
-    const qp_line_row *line = key->path > QP_PATH_OTHER ? line_of(key->path) : NULL;
+    const qp_line_row *line = key->path > QP_PATH_OTHER ? innermost_line(key->path) : NULL;
     bool is_own = qp_watched_line.is_function ||
                   (line && line->function == qp_watched_line.function &&
                    line->file == qp_watched_line.file && is_in_line((int)line->line));
@@ -329,15 +329,15 @@ void qp_line_note_first(const qp_key *key, uint64_t from_ticks)
     if (!qp_watched_line.executed_ticks && from_ticks > qp_watched_line.from_ticks) {
         qp_watched_line.executed_ticks = from_ticks;
     }
-    qp_line_passes_note(is_own ? key : NULL);
+    qp_line_passes_add_execution(is_own ? key : NULL);
 }
 
-QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+QP_COLD void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
-    const qp_submitter *submitter = qp_submitter_now();
+    const qp_submitter *submitter = qp_running_submitter();
     if (submitter && submitter->pass) {
         if (submitter->pass == qp_watched_line.serial && qp_watched_line.frame) {
-            qp_line_note_first(key, from_ticks);
+            qp_line_add_first_execution(key, from_ticks);
         }
         return;
     }
@@ -345,7 +345,7 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t f
         return;
     }
     if (qp_frame_is_running(thread->tstate, qp_watched_line.frame)) {
-        qp_line_note_first(key, from_ticks);
+        qp_line_add_first_execution(key, from_ticks);
     } else if (qp_greenlets_are_loaded()) {
         qp_watched_line.is_mixed = true;
     } else {
@@ -385,12 +385,12 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     return false;
 }
 
-void qp_line_note_first(const qp_key *key, uint64_t from_ticks)
+void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks)
 {
     (void)key, (void)from_ticks;
 }
 
-void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     (void)thread, (void)key, (void)from_ticks;
 }

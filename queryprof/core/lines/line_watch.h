@@ -57,10 +57,10 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
                          uint64_t from_ticks);
 
 /* Notes the execution with which a watch began. The execution began at `from_ticks`. */
-void qp_line_note_first(const qp_key *key, uint64_t from_ticks);
+void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks);
 
 /* Notes an execution that ends in a thread, and began at `from_ticks`. */
-void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
+void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
 /* Removes the events. Audit hooks of the program may run; raises nothing. */
 void qp_line_watch_stop(void);

@@ -27,7 +27,7 @@ static struct {
     PyCFunction get_coroutine; /* a task's get_coro method */
 } known;
 
-static PyObject **slot(PyObject *object, Py_ssize_t offset)
+static PyObject **slot_address(PyObject *object, Py_ssize_t offset)
 {
     return (PyObject **)((char *)object + offset);
 }
@@ -46,14 +46,14 @@ static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
     return offset;
 }
 
-static bool is_due(PyObject *timer, double *due_s)
+static bool read_timer(PyObject *timer, double *due_s)
 {
     if (!known.handle_type || !PyObject_TypeCheck(timer, known.timer_type)) {
         return false;
     }
-    PyObject *when = *slot(timer, known.when);
-    PyObject *callback = *slot(timer, known.callback);
-    if (!when || !PyFloat_CheckExact(when) || *slot(timer, known.cancelled) == Py_True ||
+    PyObject *when = *slot_address(timer, known.when);
+    PyObject *callback = *slot_address(timer, known.callback);
+    if (!when || !PyFloat_CheckExact(when) || *slot_address(timer, known.cancelled) == Py_True ||
         !callback || Py_TYPE(callback) == known.heartbeat_type) {
         return false;
     }
@@ -63,7 +63,7 @@ static bool is_due(PyObject *timer, double *due_s)
 
 /* Returns a new reference to the code of a task's coroutine; NULL if it has none, without an
  * exception. */
-static PyObject *code_of_task(PyObject *task)
+static PyObject *task_code(PyObject *task)
 {
     PyObject *coroutine = known.get_coroutine(task, NULL);
     PyObject *code = NULL;
@@ -83,7 +83,7 @@ static PyObject *code_of_task(PyObject *task)
 
 /* Returns the getter of a step callback's task: __self__ of the callback type that asyncio's C
  * tasks use. NULL for another type. */
-static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
+static QP_COLD const PyGetSetDef *step_task_getter(const PyTypeObject *type)
 {
     const char *dot = strrchr(type->tp_name, '.');
     const PyGetSetDef *found = NULL;
@@ -96,7 +96,7 @@ static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
 }
 
 /* Returns the task that a callback of asyncio drives (borrowed), or NULL. */
-static QP_INLINE PyObject *task_of(PyObject *callback)
+static QP_INLINE PyObject *callback_task(PyObject *callback)
 {
     static PyTypeObject *step_type; /* owned; the last type that was found */
     static const PyGetSetDef *step_self;
@@ -105,7 +105,7 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
         return PyObject_TypeCheck(self, known.task_type) ? self : NULL;
     }
     if (Py_TYPE(callback) != step_type) {
-        const PyGetSetDef *found = self_of_step(Py_TYPE(callback));
+        const PyGetSetDef *found = step_task_getter(Py_TYPE(callback));
         if (!found) {
             return NULL;
         }
@@ -123,27 +123,27 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
 
 /* Returns the identity of a callback: a new reference to its code object or, without code, to the
  * callable. */
-static QP_INLINE PyObject *what_runs(PyObject *callback)
+static QP_INLINE PyObject *callback_code(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
         if (PyMethod_Check(callback)) {
             callback = PyMethod_GET_FUNCTION(callback);
         } else if (Py_TYPE(callback) == known.partial_type) {
-            callback = *slot(callback, known.partial);
+            callback = *slot_address(callback, known.partial);
         }
     }
     if (PyFunction_Check(callback)) {
         return Py_NewRef(PyFunction_GET_CODE(callback));
     }
-    PyObject *task = task_of(callback);
-    PyObject *code = task ? code_of_task(task) : NULL;
+    PyObject *task = callback_task(callback);
+    PyObject *code = task ? task_code(task) : NULL;
     return code ? code : Py_NewRef(callback);
 }
 
-static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
-                  PyObject *callback)
+static void begin_step(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
+                       PyObject *callback)
 {
-    PyObject *what = what_runs(callback);
+    PyObject *what = callback_code(callback);
     step->callback = callback;
     double due_s;
     if (PyCode_Check(what)) {
@@ -155,9 +155,10 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
         qp_step_begin(step, running_loop, type, type, what);
     }
     Py_DECREF(what);
-    if (Py_TYPE(handle) == known.timer_type && running_loop->has_clock && is_due(handle, &due_s)) {
-        int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
-        qp_loop_timer(running_loop->loop, lag_ns > 0 ? lag_ns : 0);
+    if (Py_TYPE(handle) == known.timer_type && running_loop->has_clock &&
+        read_timer(handle, &due_s)) {
+        int64_t lag_ns = qp_ticks_to_monotonic_ns(step->start_ticks) - (int64_t)(due_s * 1e9);
+        qp_loop_add_timer_lag(running_loop->loop, lag_ns > 0 ? lag_ns : 0);
     }
 }
 
@@ -171,7 +172,7 @@ static const void *running_task(const qp_step *step)
         return NULL;
     }
     qp_exception exception = qp_exception_take();
-    const void *task = task_of(step->callback);
+    const void *task = callback_task(step->callback);
     qp_exception_put_back(&exception);
     return task;
 }
@@ -185,13 +186,13 @@ typedef struct {
     qp_exception exception;
 } raiser;
 
-static void put_back(raiser *self)
+static void restore_handle(raiser *self)
 {
     if (self->context) {
-        PyObject *stand_in = *slot(self->handle, known.context);
-        PyObject *args = *slot(self->handle, known.args);
-        *slot(self->handle, known.context) = self->context;
-        *slot(self->handle, known.args) = self->args;
+        PyObject *stand_in = *slot_address(self->handle, known.context);
+        PyObject *args = *slot_address(self->handle, known.args);
+        *slot_address(self->handle, known.context) = self->context;
+        *slot_address(self->handle, known.args) = self->args;
         self->context = self->args = NULL;
         Py_XDECREF(args);
         Py_XDECREF(stand_in);
@@ -201,7 +202,7 @@ static void put_back(raiser *self)
 static PyObject *raise_again(PyObject *object, PyObject *Py_UNUSED(args))
 {
     raiser *self = (raiser *)Py_NewRef(object); /* the handle may have held the only reference */
-    put_back(self);
+    restore_handle(self);
     qp_exception_put_back(&self->exception);
     self->exception = (qp_exception){0};
     Py_DECREF((PyObject *)self);
@@ -259,17 +260,17 @@ static QP_COLD PyObject *pass_to_asyncio(const qp_wrapper *runner, PyObject *han
         qp_exception_put_back(&exception);
         return NULL;
     }
-    if (PyTuple_CheckExact(*slot(handle, known.args))) {
-        Py_SETREF(args, Py_NewRef(*slot(handle, known.args)));
+    if (PyTuple_CheckExact(*slot_address(handle, known.args))) {
+        Py_SETREF(args, Py_NewRef(*slot_address(handle, known.args)));
     }
     stand_in->handle = Py_NewRef(handle);
     stand_in->exception = exception;
-    stand_in->context = *slot(handle, known.context);
-    stand_in->args = *slot(handle, known.args);
-    *slot(handle, known.context) = Py_NewRef((PyObject *)stand_in);
-    *slot(handle, known.args) = args;
+    stand_in->context = *slot_address(handle, known.context);
+    stand_in->args = *slot_address(handle, known.args);
+    *slot_address(handle, known.context) = Py_NewRef((PyObject *)stand_in);
+    *slot_address(handle, known.args) = args;
     PyObject *result = qp_wrapper_call(runner, &handle, 1, NULL);
-    put_back(stand_in);
+    restore_handle(stand_in);
     Py_DECREF((PyObject *)stand_in);
     return result;
 }
@@ -280,22 +281,23 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     const qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *handle = PyVectorcall_NARGS(flagged) == 1 && !names ? args[0] : NULL;
     PyObject *context = handle && known.handle_type && PyObject_TypeCheck(handle, known.handle_type)
-                            ? *slot(handle, known.context)
+                            ? *slot_address(handle, known.context)
                             : NULL;
-    if (!context || !PyContext_CheckExact(context) || !*slot(handle, known.callback) ||
-        !*slot(handle, known.args) || !PyTuple_CheckExact(*slot(handle, known.args))) {
+    if (!context || !PyContext_CheckExact(context) || !*slot_address(handle, known.callback) ||
+        !*slot_address(handle, known.args) ||
+        !PyTuple_CheckExact(*slot_address(handle, known.args))) {
         return qp_wrapper_call(self, args, flagged, names);
     }
     Py_INCREF(callable); /* the callback may detach us, or cancel the handle */
     Py_INCREF(context);
-    PyObject *callback = Py_NewRef(*slot(handle, known.callback));
-    PyObject *arguments = Py_NewRef(*slot(handle, known.args));
+    PyObject *callback = Py_NewRef(*slot_address(handle, known.callback));
+    PyObject *arguments = Py_NewRef(*slot_address(handle, known.args));
     qp_running_loop *running_loop = qp_running_loop_here();
-    bool measured = running_loop && running_loop->object == *slot(handle, known.loop) &&
+    bool measured = running_loop && running_loop->object == *slot_address(handle, known.loop) &&
                     Py_TYPE(callback) != known.heartbeat_type;
     qp_step *step = measured ? qp_step_reserve() : NULL;
     if (step) {
-        begin(step, running_loop, handle, callback);
+        begin_step(step, running_loop, handle, callback);
     }
     PyObject *result = NULL;
     if (PyContext_Enter(context) == 0) {
@@ -317,7 +319,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         Py_SETREF(result, Py_NewRef(Py_None));
     }
     if (step && result && running_loop->start_beats &&
-        !qp_running_loop_start_beats(running_loop, step_started_ticks)) {
+        !qp_running_loop_start_heartbeat(running_loop, step_started_ticks)) {
         Py_CLEAR(result);
     }
     Py_DECREF(arguments);
@@ -328,7 +330,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
 }
 
 /* Returns the C function of a type's method without arguments, or NULL. */
-static PyCFunction method_of(PyTypeObject *type, const char *name)
+static PyCFunction method_function(PyTypeObject *type, const char *name)
 {
     PyObject *method = PyObject_GetAttrString((PyObject *)type, name);
     PyCFunction function = NULL;
@@ -355,9 +357,9 @@ void qp_handles_clear(void)
     known.handle_type = NULL; /* the types stay, because a step may be in progress */
 }
 
-PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
-                           PyTypeObject *handle_type, PyTypeObject *timer_type,
-                           PyTypeObject *task_type, PyTypeObject *heartbeat_type)
+PyObject *qp_handle_run_wrapper(PyTypeObject *stand_in_type, PyObject *original,
+                                PyTypeObject *handle_type, PyTypeObject *timer_type,
+                                PyTypeObject *task_type, PyTypeObject *heartbeat_type)
 {
     if (!raiser_type) {
         raiser_type = (PyTypeObject *)PyType_FromSpec(&raiser_spec);
@@ -375,7 +377,7 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     known.cancelled = known.loop ? slot_offset(handle_type, "_cancelled") : 0;
     known.when = known.cancelled ? slot_offset(timer_type, "_when") : 0;
     known.partial = known.when ? slot_offset(known.partial_type, "func") : 0;
-    known.get_coroutine = method_of(task_type, "get_coro");
+    known.get_coroutine = method_function(task_type, "get_coro");
     if (!known.partial || !known.get_coroutine) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_TypeError, "asyncio's task has no get_coro");
@@ -387,7 +389,7 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     Py_XSETREF(known.heartbeat_type, (PyTypeObject *)Py_NewRef((PyObject *)heartbeat_type));
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
-    qp_stalls_use_timers(is_due);
-    qp_task_creators_find_by(running_task);
+    qp_stalls_set_timer_reader(read_timer);
+    qp_task_creators_set_finder(running_task);
     return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
 }

@@ -9,9 +9,9 @@
  * `timer_type` is the type of timers. Callbacks of `heartbeat_type` are queryprof's own.
  * `task_type` is asyncio's type of tasks. Keeps new references to the types. Returns NULL with an
  * exception if a type lacks the expected slots or methods. */
-PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
-                           PyTypeObject *handle_type, PyTypeObject *timer_type,
-                           PyTypeObject *task_type, PyTypeObject *heartbeat_type);
+PyObject *qp_handle_run_wrapper(PyTypeObject *stand_in_type, PyObject *original,
+                                PyTypeObject *handle_type, PyTypeObject *timer_type,
+                                PyTypeObject *task_type, PyTypeObject *heartbeat_type);
 
 /* Releases the types. */
 void qp_handles_clear(void);

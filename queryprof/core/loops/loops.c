@@ -16,7 +16,7 @@ static struct {
     _Atomic int used;            /* number of registered loops */
 } table;
 
-static qp_loop *loops(void)
+static qp_loop *loop_rows(void)
 {
     return qp_first_row(QP_LOOP_ROWS);
 }
@@ -31,25 +31,25 @@ qp_running_loop *qp_running_loops(int *count)
  * row, which all other loops share. NULL if there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
-    qp_text name = qp_text_of_str(kind);
+    qp_text name = qp_text_from_str(kind);
     uint32_t count = qp_row_count(QP_LOOP_ROWS);
     for (uint32_t i = 0; i < count; i++) {
-        if (loops()[i].thread == thread && loops()[i].kind == name) {
-            return &loops()[i];
+        if (loop_rows()[i].thread == thread && loop_rows()[i].kind == name) {
+            return &loop_rows()[i];
         }
     }
     uint32_t added = count < QP_LOOPS ? qp_rows_add(QP_LOOP_ROWS, 1) : UINT32_MAX;
     if (added == UINT32_MAX) {
-        return count ? &loops()[count - 1] : NULL;
+        return count ? &loop_rows()[count - 1] : NULL;
     }
     bool is_last = added == QP_LOOPS - 1;
-    loops()[added] = (qp_loop){.kind = is_last ? qp_text_of("(other)", 7) : name,
-                               .thread = is_last ? 0 : thread};
-    return &loops()[added];
+    loop_rows()[added] = (qp_loop){.kind = is_last ? qp_text_find_or_add("(other)", 7) : name,
+                                   .thread = is_last ? 0 : thread};
+    return &loop_rows()[added];
 }
 
 /* Returns an attribute of an object if its type has this name (a new reference), otherwise NULL. */
-static PyObject *attribute(PyObject *object, const char *name, const char *type_name)
+static PyObject *attribute_if_type(PyObject *object, const char *name, const char *type_name)
 {
     PyObject *value = PyObject_GetAttrString(object, name);
     if (value && strcmp(Py_TYPE(value)->tp_name, type_name) != 0) {
@@ -62,7 +62,7 @@ static PyObject *attribute(PyObject *object, const char *name, const char *type_
 static void add_run_time(qp_running_loop *running_loop)
 {
     uint64_t now = running_loop->is_adopted ? running_loop->last_ticks : qp_clock_ticks();
-    running_loop->loop->run_ticks += qp_clock_elapsed(running_loop->settled_ticks, now);
+    running_loop->loop->run_ticks += qp_elapsed_ticks(running_loop->settled_ticks, now);
     running_loop->settled_ticks =
         now > running_loop->settled_ticks ? now : running_loop->settled_ticks;
 }
@@ -134,8 +134,8 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
     running_loop->loop->runs++;
     running_loop->object = Py_NewRef(object);
     if (has_steps) {
-        running_loop->ready = attribute(object, "_ready", "collections.deque");
-        running_loop->timers = attribute(object, "_scheduled", "list");
+        running_loop->ready = attribute_if_type(object, "_ready", "collections.deque");
+        running_loop->timers = attribute_if_type(object, "_scheduled", "list");
     }
     running_loop->kernel_id = qp_thread_kernel_id();
     running_loop->outer = thread->running_loop;
@@ -146,7 +146,7 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
     return running_loop;
 }
 
-bool qp_own_error_clear(void)
+bool qp_own_exception_clear(void)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
         qp_exception_clear();
@@ -154,7 +154,7 @@ bool qp_own_error_clear(void)
     return !PyErr_Occurred();
 }
 
-bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks)
+bool qp_running_loop_start_heartbeat(qp_running_loop *running_loop, uint64_t busy_since_ticks)
 {
     PyObject *start = running_loop->start_beats;
     if (!start || running_loop->last_ticks < running_loop->beat_due_ticks ||
@@ -162,27 +162,27 @@ bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_si
         return true;
     }
     running_loop->start_beats = NULL;
-    double due_s = (double)qp_clock_monotonic_of(running_loop->beat_due_ticks) * 1e-9;
-    double busy_since_s = (double)qp_clock_monotonic_of(busy_since_ticks) * 1e-9;
+    double due_s = (double)qp_ticks_to_monotonic_ns(running_loop->beat_due_ticks) * 1e-9;
+    double busy_since_s = (double)qp_ticks_to_monotonic_ns(busy_since_ticks) * 1e-9;
     PyObject *end = PyObject_CallFunction(start, "Odd", running_loop->object, due_s, busy_since_s);
     Py_DECREF(start);
     Py_XSETREF(running_loop->end_beats, end);
-    return end || qp_own_error_clear();
+    return end || qp_own_exception_clear();
 }
 
-void qp_loop_timer(qp_loop *loop, int64_t lag_ns)
+void qp_loop_add_timer_lag(qp_loop *loop, int64_t lag_ns)
 {
     qp_distribution_add(&loop->timer, lag_ns);
 }
 
-void qp_loop_beat(qp_loop *loop, int64_t lag_ns)
+void qp_loop_add_heartbeat_lag(qp_loop *loop, int64_t lag_ns)
 {
     qp_distribution_add(&loop->beat, lag_ns);
 }
 
 uint32_t qp_loop_number(const qp_loop *loop)
 {
-    return (uint32_t)(loop - loops());
+    return (uint32_t)(loop - loop_rows());
 }
 
 void qp_loops_flush(void)
@@ -197,7 +197,7 @@ void qp_loops_flush(void)
 void qp_loops_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_LOOP_ROWS); i++) {
-        qp_loop *loop = &loops()[i];
+        qp_loop *loop = &loop_rows()[i];
         *loop = (qp_loop){.kind = loop->kind, .thread = loop->thread, .has_steps = loop->has_steps};
     }
 }

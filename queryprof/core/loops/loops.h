@@ -91,15 +91,15 @@ qp_running_loop *qp_running_loops(int *count);
 /* Clears an Exception that queryprof's own Python code raised, so that the program's code still
  * runs. Returns false for other exceptions, such as KeyboardInterrupt, which belong to the program
  * and stay set. */
-bool qp_own_error_clear(void);
+bool qp_own_exception_clear(void);
 
 /* Starts the heartbeat of a loop whose step has ended, if the first beat is due. Most loops end
  * before that, and never need a heartbeat. Returns false if an exception of the program is set. */
-bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks);
+bool qp_running_loop_start_heartbeat(qp_running_loop *running_loop, uint64_t busy_since_ticks);
 
 /* Adds a timer's or a heartbeat's lag to the sums. */
-void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
-void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
+void qp_loop_add_timer_lag(qp_loop *loop, int64_t lag_ns);
+void qp_loop_add_heartbeat_lag(qp_loop *loop, int64_t lag_ns);
 
 /* Returns the row number of a loop. */
 uint32_t qp_loop_number(const qp_loop *loop);

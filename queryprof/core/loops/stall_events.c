@@ -5,7 +5,7 @@
 
 /* Returns the row for a step's event: the step's row, a new row, or the row of the shortest event;
  * NULL if all events are longer. */
-static qp_stall_event_row *place_for(const qp_step *step, int64_t ns)
+static qp_stall_event_row *event_row_for(const qp_step *step, int64_t ns)
 {
     qp_stall_event_row *rows = qp_first_row(QP_STALL_EVENT_ROWS);
     uint32_t count = qp_row_count(QP_STALL_EVENT_ROWS);
@@ -25,7 +25,7 @@ static qp_stall_event_row *place_for(const qp_step *step, int64_t ns)
 
 void qp_stall_event_keep(qp_step *step, const qp_stall_row *row, uint32_t stack, int64_t ns)
 {
-    qp_stall_event_row *place = place_for(step, ns);
+    qp_stall_event_row *place = event_row_for(step, ns);
     if (place) {
         step->event =
             (uint32_t)(place - (qp_stall_event_row *)qp_first_row(QP_STALL_EVENT_ROWS)) + 1;
@@ -34,7 +34,7 @@ void qp_stall_event_keep(qp_step *step, const qp_stall_row *row, uint32_t stack,
                                       .path = row->path,
                                       .stack = stack,
                                       .step = step->number,
-                                      .started_unix_ns = qp_clock_unix_ns(step->start_ticks),
+                                      .started_unix_ns = qp_ticks_to_unix_ns(step->start_ticks),
                                       .duration_ns = ns};
     }
 }

@@ -11,7 +11,7 @@
 
 static const uint32_t UNSEEN = UINT32_MAX; /* used instead of a line */
 
-static qp_timer_is_due *timer_is_due; /* NULL if timers cannot be read */
+static qp_timer_reader *timer_is_due; /* NULL if timers cannot be read */
 
 void qp_stalls_clear(void)
 {
@@ -19,12 +19,12 @@ void qp_stalls_clear(void)
     qp_rows_clear(QP_STALL_EVENT_ROWS);
 }
 
-void qp_stalls_use_timers(qp_timer_is_due *is_due)
+void qp_stalls_set_timer_reader(qp_timer_reader *is_due)
 {
     timer_is_due = is_due;
 }
 
-static const qp_step_site *most_seen(const qp_step *step)
+static const qp_step_site *most_seen_site(const qp_step *step)
 {
     const qp_step_site *most = NULL;
     for (int i = 0; i < step->sites; i++) {
@@ -37,9 +37,9 @@ static const qp_step_site *most_seen(const qp_step *step)
 
 /* Returns the call path of a step: the path that the watchdog saw most often, or else the path with
  * the longest database time. */
-static uint32_t path_of(const qp_step *step)
+static uint32_t step_path(const qp_step *step)
 {
-    const qp_step_site *most = most_seen(step);
+    const qp_step_site *most = most_seen_site(step);
     const qp_step_query *longest = NULL;
     for (int i = 0; i < step->causes.known; i++) {
         if (!longest || step->causes.cause[i].ticks > longest->ticks) {
@@ -82,7 +82,7 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
     enum { PARTS = 10 }; /* the watchdog must have seen a tenth of the step */
     const qp_running_loop *running_loop = step->running_loop;
     int64_t now_ns = qp_cpu_ns(running_loop->kernel_id);
-    int64_t seen_ns = qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
+    int64_t seen_ns = qp_ticks_to_ns(qp_elapsed_ticks(running_loop->seen_ticks, qp_clock_ticks()));
     if (now_ns < 0 || atomic_load(&running_loop->seen_number) != step->number ||
         seen_ns < ns / PARTS) {
         return;
@@ -111,7 +111,7 @@ static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
     if (!timers || !step->running_loop->has_clock || !timer_is_due) {
         return;
     }
-    double began_s = (double)qp_clock_monotonic_of(step->start_ticks) * 1e-9;
+    double began_s = (double)qp_ticks_to_monotonic_ns(step->start_ticks) * 1e-9;
     double now_s = began_s + (double)ns * 1e-9;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(timers); i++) {
         double due_s;
@@ -122,21 +122,21 @@ static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
 }
 
-static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
+static void add_ended_step(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
-    const qp_step_site *most = most_seen(step);
+    const qp_step_site *most = most_seen_site(step);
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
     if (most && ns == to->max_ns) {
         to->stack = most->stack;
     }
-    to->gc_ns += qp_clock_ns(step->running_loop->gc_ticks - step->gc_ticks_before);
+    to->gc_ns += qp_ticks_to_ns(step->running_loop->gc_ticks - step->gc_ticks_before);
     to->delayed += step->waiting;
     to->delay_ns += step->waiting * ns;
     for (int i = 0; i < step->sites; i++) {
         to->samples += step->site[i].hits;
     }
-    to->gil_ns += qp_clock_ns(step->gil_ticks);
-    qp_step_queries_join(&to->causes, &step->causes);
+    to->gil_ns += qp_ticks_to_ns(step->gil_ticks);
+    qp_step_queries_merge(&to->causes, &step->causes);
     add_cpu(to, step, ns);
     add_timers(to, step, ns);
 }
@@ -144,7 +144,7 @@ static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
 void qp_stall_flush(qp_step *step, int64_t ns, bool ended)
 {
     bool is_new = step->settled_ns == 0;
-    uint32_t path = is_new ? path_of(step) : step->settled_path;
+    uint32_t path = is_new ? step_path(step) : step->settled_path;
     qp_stall_row *to = find_stall(step, path);
     if (!to) {
         return;
@@ -153,11 +153,11 @@ void qp_stall_flush(qp_step *step, int64_t ns, bool ended)
     to->total_ns += ns - step->settled_ns;
     step->settled_ns = ns;
     step->settled_path = path;
-    const qp_step_site *seen = most_seen(step);
+    const qp_step_site *seen = most_seen_site(step);
     qp_stall_event_keep(step, to, seen ? seen->stack : 0, ns);
     if (ended) {
         qp_exception exception = qp_exception_take();
-        add_end(to, step, ns);
+        add_ended_step(to, step, ns);
         qp_exception_put_back(&exception);
     } else {
         to->max_ns = ns > to->max_ns ? ns : to->max_ns;
@@ -177,7 +177,7 @@ void qp_stalls_flush(void)
         qp_step *step = running_loop->in_use && running_loop->recording == qp_recording
                             ? running_loop->step
                             : NULL;
-        int64_t ns = step ? qp_clock_ns(qp_clock_elapsed(step->start_ticks, now)) : 0;
+        int64_t ns = step ? qp_ticks_to_ns(qp_elapsed_ticks(step->start_ticks, now)) : 0;
         if (ns >= qp_stall_ns && step->sites) {
             qp_stall_flush(step, ns, false);
         }

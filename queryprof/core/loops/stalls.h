@@ -14,10 +14,10 @@ void qp_stall_flush(qp_step *step, int64_t ns, bool ended);
 
 /* Returns whether an object among a loop's timers is a timer of the program that is not cancelled.
  * If so, sets its due time in seconds of the monotonic clock. */
-typedef bool qp_timer_is_due(PyObject *timer, double *due_s);
+typedef bool qp_timer_reader(PyObject *timer, double *due_s);
 
 /* Sets the function that reads timers. */
-void qp_stalls_use_timers(qp_timer_is_due *is_due);
+void qp_stalls_set_timer_reader(qp_timer_reader *is_due);
 
 /* Counts the stalls in progress up to now. */
 void qp_stalls_flush(void);

@@ -4,7 +4,7 @@
 
 /* Returns the row of a statement and call path in a list, and adds a new pair. Returns NULL if the
  * list is full. */
-static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
+static qp_cause_row *find_or_add_cause(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
     qp_cause_row *rows = qp_first_row(QP_CAUSE_ROWS);
     for (uint32_t at = list->first; at; at = rows[at - 1].next) {
@@ -22,12 +22,12 @@ static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t pa
     return &rows[added];
 }
 
-void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from)
+void qp_step_queries_merge(qp_cause_list *to, const qp_step_queries *from)
 {
     to->database_ticks += from->total_ticks;
     for (int i = 0; i < from->known; i++) {
         const qp_step_query *cause = &from->cause[i];
-        qp_cause_row *row = row_of(to, cause->statement, cause->path);
+        qp_cause_row *row = find_or_add_cause(to, cause->statement, cause->path);
         if (row) {
             row->calls += cause->calls;
             row->ticks += cause->ticks;

@@ -40,4 +40,4 @@ static inline void qp_step_queries_add(qp_step_queries *to, uint32_t statement, 
 }
 
 /* Adds the pairs of a step to a list of rows, which has the limit QP_CAUSES_LISTED as well. */
-void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from);
+void qp_step_queries_merge(qp_cause_list *to, const qp_step_queries *from);

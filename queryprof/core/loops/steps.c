@@ -31,7 +31,7 @@ static struct {
 
 static qp_step *free_steps; /* owned; never freed: steps may be in progress when recording stops */
 
-static qp_step_row *sums_of(uint32_t row)
+static qp_step_row *function_sums(uint32_t row)
 {
     return (qp_step_row *)qp_first_row(QP_STEP_ROWS) + row;
 }
@@ -75,15 +75,15 @@ static QP_COLD uint32_t first_line(PyObject *what)
 {
     if (PyCode_Check(what)) {
         PyCodeObject *code = (PyCodeObject *)what;
-        return qp_line_add(qp_text_of_str(code->co_qualname), qp_text_of_str(code->co_filename),
-                           (uint32_t)code->co_firstlineno, qp_code_kind(code));
+        return qp_line_add(qp_text_from_str(code->co_qualname), qp_text_from_str(code->co_filename),
+                           (uint32_t)code->co_firstlineno, qp_code_cached_owner(code));
     }
     const char *name = PyCFunction_Check(what) ? ((PyCFunctionObject *)what)->m_ml->ml_name
                                                : Py_TYPE(what)->tp_name;
-    return qp_line_add(qp_text_of(name, strlen(name)), QP_TEXT_NONE, 0, QP_CODE_LIBRARY);
+    return qp_line_add(qp_text_find_or_add(name, strlen(name)), QP_TEXT_NONE, 0, QP_CODE_LIBRARY);
 }
 
-static uint64_t hash_of(const qp_loop *loop, const void *identity)
+static uint64_t function_hash(const qp_loop *loop, const void *identity)
 {
     return qp_hash_mix((uintptr_t)identity, (uintptr_t)loop);
 }
@@ -94,36 +94,37 @@ static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, 
                                      PyObject *what)
 {
     if (!qp_row_count(QP_STEP_ROWS) && qp_rows_add(QP_STEP_ROWS, 1) == 0) {
-        *sums_of(0) = (qp_step_row){.loop = qp_loop_number(loop), .line = QP_LINE_OTHER};
+        *function_sums(0) = (qp_step_row){.loop = qp_loop_number(loop), .line = QP_LINE_OTHER};
     }
     uint32_t line = first_line(what);
     uint32_t row = line == QP_LINE_OTHER ? UINT32_MAX : qp_rows_add(QP_STEP_ROWS, 1);
     if (row == UINT32_MAX) {
-        return qp_row_count(QP_STEP_ROWS) ? sums_of(0) : NULL;
+        return qp_row_count(QP_STEP_ROWS) ? function_sums(0) : NULL;
     }
-    uint32_t slot = qp_index_begin(&table.index, hash_of(loop, identity));
+    uint32_t slot = qp_index_begin(&table.index, function_hash(loop, identity));
     while (table.index.slots[slot]) {
         slot = qp_index_next(&table.index, slot);
     }
     table.known[row] = (known_step){identity, Py_XNewRef(keeper), loop};
-    *sums_of(row) = (qp_step_row){.mark = qp_mark - 1, .loop = qp_loop_number(loop), .line = line};
+    *function_sums(row) =
+        (qp_step_row){.mark = qp_mark - 1, .loop = qp_loop_number(loop), .line = line};
     table.index.slots[slot] = row + 1;
-    return sums_of(row);
+    return function_sums(row);
 }
 
 static inline qp_step_row *find_sums(const qp_loop *loop, const void *identity)
 {
-    uint32_t slot = qp_index_begin(&table.index, hash_of(loop, identity));
+    uint32_t slot = qp_index_begin(&table.index, function_hash(loop, identity));
     for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
         const known_step *known = &table.known[table.index.slots[slot] - 1];
         if (known->identity == identity && known->loop == loop) {
-            return sums_of(table.index.slots[slot] - 1);
+            return function_sums(table.index.slots[slot] - 1);
         }
     }
     return NULL;
 }
 
-static QP_COLD void launch(void)
+static QP_COLD void start_awaited(void)
 {
     if (qp_watchdog_awaited) {
         qp_watchdog_launch();
@@ -133,10 +134,10 @@ static QP_COLD void launch(void)
     }
 }
 
-static inline void begin(qp_step *step, qp_running_loop *running_loop, uint64_t start_ticks)
+static inline void begin_step(qp_step *step, qp_running_loop *running_loop, uint64_t start_ticks)
 {
     if (qp_watchdog_awaited || qp_share_awaited) {
-        launch();
+        start_awaited();
     }
     step->outer = running_loop->step;
     step->running_loop = running_loop;
@@ -164,14 +165,14 @@ void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *ide
     step->sums = sums ? sums : add_sums(running_loop->loop, identity, keeper, what);
     /* Py_SIZE of a deque is its length. The callbacks in the deque wait for this step. */
     step->waiting = running_loop->ready ? Py_SIZE(running_loop->ready) : 0;
-    begin(step, running_loop, qp_clock_ticks());
+    begin_step(step, running_loop, qp_clock_ticks());
 }
 
-void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks)
+void qp_step_begin_unseen(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks)
 {
     step->sums = NULL;
     step->waiting = 0;
-    begin(step, running_loop, due_ticks);
+    begin_step(step, running_loop, due_ticks);
 }
 
 /* Moves the maximum to max_before_ns, and starts a new maximum since the mark
@@ -187,7 +188,7 @@ void qp_step_end(qp_step *step)
 {
     uint64_t now = qp_clock_ticks();
     qp_running_loop *running_loop = step->running_loop;
-    int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
+    int64_t ns = qp_ticks_to_ns(qp_elapsed_ticks(step->start_ticks, now));
     running_loop->step = step->outer;
     atomic_store_explicit(&running_loop->started_ticks, step->outer ? step->outer->start_ticks : 0,
                           memory_order_release);
@@ -202,17 +203,17 @@ void qp_step_end(qp_step *step)
     running_loop->last_ticks = now;
     qp_step_row *sums = step->sums;
     if (sums) {
-        loop->busy_ticks += step->outer ? 0 : qp_clock_elapsed(step->start_ticks, now);
+        loop->busy_ticks += step->outer ? 0 : qp_elapsed_ticks(step->start_ticks, now);
         loop->steps++;
         loop->waiting += step->waiting;
         loop->waiting_max = step->waiting > loop->waiting_max ? step->waiting : loop->waiting_max;
-        if (qp_row_changes(QP_STEP_ROWS, sums)) {
+        if (qp_row_before_change(QP_STEP_ROWS, sums)) {
             renew_longest(sums);
         }
         qp_distribution_add(&sums->durations, ns);
         sums->gc_ticks += running_loop->gc_ticks - step->gc_ticks_before;
         if (step->causes.total_ticks) {
-            qp_step_queries_join(&sums->causes, &step->causes);
+            qp_step_queries_merge(&sums->causes, &step->causes);
         }
     }
     if (ns >= qp_stall_ns || step->settled_ns) {
@@ -239,13 +240,13 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
     qp_step *step =
         running_loop->in_use && running_loop->recording == qp_recording ? running_loop->step : NULL;
     if (!step || step->number != number ||
-        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
+        qp_ticks_to_ns(qp_elapsed_ticks(step->start_ticks, asked_ticks)) < qp_stall_ns ||
         !has_thread(running_loop)) {
         return; /* the step has ended */
     }
     PyThreadState *tstate = running_loop->thread->tstate;
     uint32_t path = qp_call_path_sample(tstate, step);
-    step->gil_ticks += (int64_t)qp_clock_ticks_of(gil_ns);
+    step->gil_ticks += (int64_t)qp_ns_to_ticks(gil_ns);
     int at = 0;
     while (at < step->sites && step->site[at].path != path) {
         at++;
@@ -264,7 +265,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
 void qp_steps_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_STEP_ROWS); i++) {
-        qp_step_row *sums = sums_of(i);
+        qp_step_row *sums = function_sums(i);
         *sums = (qp_step_row){.mark = qp_mark - 1, .loop = sums->loop, .line = sums->line};
     }
 }

@@ -21,7 +21,7 @@ void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *ide
                    PyObject *keeper, PyObject *what);
 
 /* Begins a step for a loop whose steps cannot be seen. The next heartbeat is due at `due_ticks`. */
-void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
+void qp_step_begin_unseen(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
 
 /* Ends the step. Preserves the current exception. */
 void qp_step_end(qp_step *step);
@@ -29,8 +29,8 @@ void qp_step_end(qp_step *step);
 /* Adds a driver call to the step. If steps cannot be seen, a call that ended before the heartbeat
  * was due did not delay the heartbeat. A call that ended later has blocked the loop since the start
  * of the call. */
-static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path,
-                                    uint64_t from_ticks, int64_t ticks)
+static inline void qp_step_add_driver_call(qp_step *step, uint32_t statement, uint32_t path,
+                                           uint64_t from_ticks, int64_t ticks)
 {
     if (from_ticks < step->start_ticks) {
         /* A call that began before a visible step has not blocked all of it: a greenlet of

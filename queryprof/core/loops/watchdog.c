@@ -13,7 +13,7 @@ static const double MARGIN_S = 50e-6; /* wake up a little later, so that the ste
                                        * reached the threshold */
 
 static qp_native_thread *present; /* owned; NULL if none */
-static qp_watchdog_look *look;
+static qp_watchdog_sampler *look;
 
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
@@ -24,7 +24,7 @@ static void sample_step(qp_running_loop *running_loop, uint64_t number, uint64_t
     int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
-    int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(requested_ticks, qp_clock_ticks()));
+    int64_t waited_ns = qp_ticks_to_ns(qp_elapsed_ticks(requested_ticks, qp_clock_ticks()));
     if (running_loop->seen_queued_ns >= 0) {
         int64_t queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
         atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
@@ -56,12 +56,12 @@ static uint64_t check_loop(qp_running_loop *running_loop)
         running_loop->seen_ticks = now;
         atomic_store(&running_loop->seen_number, running_loop->seen_cpu_ns < 0 ? 0 : number);
     }
-    int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(started, now));
+    int64_t elapsed_ns = qp_ticks_to_ns(qp_elapsed_ticks(started, now));
     if (elapsed_ns >= running_loop->watched_ns) {
         running_loop->watched_ns = elapsed_ns + qp_stall_ns;
         sample_step(running_loop, number, now);
     }
-    return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
+    return started + (uint64_t)qp_ns_to_ticks(running_loop->watched_ns);
 }
 
 /* Returns how many seconds the thread sleeps: until a running step becomes a stall, but at most
@@ -87,7 +87,7 @@ static double check_all_loops(void *Py_UNUSED(unused))
         atomic_store(&qp_watchdog_sleeps, true);
         return -1;
     }
-    double wanted_s = (double)qp_clock_ns(qp_clock_elapsed(qp_clock_ticks(), next)) * 1e-9;
+    double wanted_s = (double)qp_ticks_to_ns(qp_elapsed_ticks(qp_clock_ticks(), next)) * 1e-9;
     return next && wanted_s < usual_s ? wanted_s + MARGIN_S : usual_s;
 }
 
@@ -99,7 +99,7 @@ void qp_watchdog_wake(void)
     }
 }
 
-int qp_watchdog_start(double threshold_s, qp_watchdog_look *function)
+int qp_watchdog_prepare(double threshold_s, qp_watchdog_sampler *function)
 {
     look = function;
     qp_stall_ns = (int64_t)(threshold_s * 1e9);

@@ -10,12 +10,12 @@
 /* A function that samples the step with this number. The caller must hold the GIL, which the
  * watchdog requested at `asked_ticks`. The loop's thread worked for `gil_ns` before it released the
  * GIL. */
-typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
-                              int64_t gil_ns);
+typedef void qp_watchdog_sampler(qp_running_loop *running_loop, uint64_t number,
+                                 uint64_t asked_ticks, int64_t gil_ns);
 
 /* Prepares the watchdog. The thread starts when the next loop or step runs. Steps of `threshold_s`
  * or longer are stalls. Returns 0, or -1 with an exception. */
-int qp_watchdog_start(double threshold_s, qp_watchdog_look *look);
+int qp_watchdog_prepare(double threshold_s, qp_watchdog_sampler *look);
 
 /* True if the thread must be started when the next loop or step runs. */
 extern bool qp_watchdog_awaited;

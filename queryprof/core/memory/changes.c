@@ -27,7 +27,7 @@ uint32_t qp_mark;
 bool qp_changes_start(void)
 {
     if (!changes.log) {
-        changes.log = qp_map(LOG_BYTES);
+        changes.log = qp_map_zeros(LOG_BYTES);
     }
     qp_changes_clear();
     return changes.log != NULL;
@@ -36,7 +36,7 @@ bool qp_changes_start(void)
 void qp_changes_stop(void)
 {
     if (changes.log && changes.used) {
-        qp_map_again(changes.log, LOG_BYTES);
+        qp_map_reset(changes.log, LOG_BYTES);
     }
     qp_changes_clear();
 }
@@ -49,7 +49,7 @@ void qp_changes_clear(void)
     Py_CLEAR(changes.sealed);
 }
 
-void qp_row_first_change(qp_table table, void *row)
+void qp_row_save_before_change(qp_table table, void *row)
 {
     size_t bytes = qp_tables[table].row_bytes;
     if (changes.is_watched && changes.used + sizeof(entry) + bytes <= LOG_BYTES) {
@@ -63,7 +63,7 @@ void qp_row_first_change(qp_table table, void *row)
 }
 
 /* Appends the rows of the log to a list. Returns false with an exception. */
-static bool append_all(PyObject *rows)
+static bool append_logged_rows(PyObject *rows)
 {
     size_t at = 0;
     while (at < changes.used) {
@@ -83,14 +83,14 @@ static bool append_all(PyObject *rows)
     return true;
 }
 
-bool qp_changes_seal(void)
+bool qp_changes_save_before_clear(void)
 {
     if (!changes.is_watched || !changes.used) {
         qp_mark++;
         return true;
     }
     PyObject *rows = changes.sealed ? changes.sealed : PyList_New(0);
-    if (!rows || !append_all(rows)) {
+    if (!rows || !append_logged_rows(rows)) {
         Py_XDECREF(rows);
         changes.sealed = NULL;
         return false;
@@ -101,11 +101,11 @@ bool qp_changes_seal(void)
     return true;
 }
 
-PyObject *qp_changes_drain(bool watches)
+PyObject *qp_changes_take_rows(bool watches)
 {
     PyObject *rows = changes.sealed ? changes.sealed : PyList_New(0);
     changes.sealed = NULL;
-    if (rows && !append_all(rows)) {
+    if (rows && !append_logged_rows(rows)) {
         Py_CLEAR(rows);
     }
     changes.used = 0;

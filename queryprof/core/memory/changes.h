@@ -17,26 +17,26 @@
 extern uint32_t qp_mark;
 
 /* Copies a row, if changes are watched, and stores the mark in it. */
-void qp_row_first_change(qp_table table, void *row);
+void qp_row_save_before_change(qp_table table, void *row);
 
 /* Must be called before a row changes. Returns true if this is the row's first change since the
  * mark. */
-static inline bool qp_row_changes(qp_table table, void *row)
+static inline bool qp_row_before_change(qp_table table, void *row)
 {
     if (*(const uint32_t *)row == qp_mark) {
         return false;
     }
-    qp_row_first_change(table, row);
+    qp_row_save_before_change(table, row);
     return true;
 }
 
 /* Sets a mark. Returns a new list of the rows that have changed since the last mark, as (table, row
  * number, bytes at the last mark, bytes now); NULL with an exception. If `watches` is true, changes
  * are watched from now on. */
-PyObject *qp_changes_drain(bool watches);
+PyObject *qp_changes_take_rows(bool watches);
 
 /* Saves the changes of rows that are about to be emptied. Returns false with an exception. */
-bool qp_changes_seal(void);
+bool qp_changes_save_before_clear(void);
 
 /* Allocates the log and sets a mark. Returns false if out of memory. */
 bool qp_changes_start(void);

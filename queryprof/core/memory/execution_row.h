@@ -40,15 +40,15 @@ typedef enum {
     QP_STAGE_SETTLING,  /* the execution is being added; it is in the aggregates if the count of
                          * its row has changed */
     QP_STAGE_SETTLED    /* the execution is in the aggregates */
-} qp_stage;
+} qp_execution_stage;
 
 /* Calls that fetched rows and are not in the aggregates yet. All these calls have the same
  * operation. */
 typedef struct {
     qp_operation operation;
-    uint32_t stage;       /* a qp_stage; only QP_STAGE_SETTLING has a meaning here: in other stages,
-                           * no pending call was added */
-    uint32_t row;         /* the aggregate to which the calls are being added */
+    uint32_t stage; /* a qp_execution_stage; only QP_STAGE_SETTLING has a meaning here: in other
+                     * stages, no pending call was added */
+    uint32_t row;   /* the aggregate to which the calls are being added */
     int64_t count_before; /* the count of that aggregate before */
     int64_t calls;        /* 0 if nothing is pending */
     int64_t errors;
@@ -65,7 +65,7 @@ typedef struct qp_execution {
     /* Set by calls. */
     const void *cursor; /* identity only; NULL without a cursor, or if a newer execution has the
                          * cursor */
-    qp_stage stage;
+    qp_execution_stage stage;
     bool in_use;  /* a call of this execution is in progress, so its slot cannot be reused */
     bool ignored; /* not executed by the program's code */
     bool sampled_stack;

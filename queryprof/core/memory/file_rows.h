@@ -13,7 +13,7 @@ typedef struct {
     QP_FILE_SUMS(QP_DECLARE_SUM)
 } qp_file_sums;
 
-static inline void qp_file_sums_join(qp_file_sums *to, const qp_file_sums *more)
+static inline void qp_file_sums_merge(qp_file_sums *to, const qp_file_sums *more)
 {
     QP_FILE_SUMS(QP_ADD_SUM)
 }
@@ -51,7 +51,7 @@ typedef struct {
     int64_t log_bytes;         /* largest size of the write-ahead log; 0: unknown */
 } qp_lock_sums;
 
-static inline void qp_lock_sums_join(qp_lock_sums *to, const qp_lock_sums *more)
+static inline void qp_lock_sums_merge(qp_lock_sums *to, const qp_lock_sums *more)
 {
     to->count += more->count;
     to->ticks += more->ticks;

@@ -5,7 +5,7 @@
 
 /* Returns the counter of a bucket in a spread histogram, and adds the bucket's octave if it is
  * missing; NULL if the table is full. */
-static uint32_t *count_of(uint32_t spread, int bucket)
+static uint32_t *bucket_counter(uint32_t spread, int bucket)
 {
     qp_spread_row *rows = qp_first_row(QP_SPREAD_ROWS);
     uint16_t *octave = &rows[spread - 1].octaves[bucket / QP_BUCKETS_PER_OCTAVE];
@@ -19,7 +19,7 @@ static uint32_t *count_of(uint32_t spread, int bucket)
 
 static void count_spread(uint32_t spread, int bucket, uint32_t durations)
 {
-    uint32_t *count = count_of(spread, bucket);
+    uint32_t *count = bucket_counter(spread, bucket);
     if (count) {
         *count += durations;
     } /* otherwise the duration is only in the sums */
@@ -27,7 +27,7 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
 
 /* Moves a histogram to a spread row. Returns false if the table is full. A concurrent reader sees
  * the old or the new state. */
-static bool spread_out(qp_histogram *h)
+static bool move_to_spread(qp_histogram *h)
 {
     uint32_t added = qp_rows_add(QP_SPREAD_ROWS, 1);
     if (added == UINT32_MAX) {
@@ -42,7 +42,7 @@ static bool spread_out(qp_histogram *h)
     return true;
 }
 
-QP_COLD void qp_histogram_count_otherwise(qp_histogram *to, int bucket)
+QP_COLD void qp_histogram_count_slow_path(qp_histogram *to, int bucket)
 {
     for (int i = 0; !to->spread && i < QP_ROW_BUCKETS; i++) {
         if (!to->count[i]) {
@@ -54,7 +54,7 @@ QP_COLD void qp_histogram_count_otherwise(qp_histogram *to, int bucket)
             break; /* the counter of this bucket is full */
         }
     }
-    if (to->spread || spread_out(to)) {
+    if (to->spread || move_to_spread(to)) {
         count_spread(to->spread, bucket, 1);
     }
 }
@@ -63,7 +63,7 @@ void qp_histogram_uncount(qp_histogram *from, int64_t ns)
 {
     int bucket = qp_histogram_bucket(ns);
     if (from->spread) {
-        qp_octave_row *octave = qp_octave_of(from, (uint32_t)bucket);
+        qp_octave_row *octave = qp_histogram_octave(from, (uint32_t)bucket);
         uint32_t *count = octave ? &octave->counts[bucket % QP_BUCKETS_PER_OCTAVE] : NULL;
         if (count && *count) {
             (*count)--;

@@ -32,10 +32,10 @@ static inline int qp_histogram_bucket(int64_t ns)
 }
 
 /* Counts a duration whose bucket is empty, or when the row is full. */
-void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
+void qp_histogram_count_slow_path(qp_histogram *to, int bucket);
 
 /* Returns the octave of a bucket in a spread histogram; NULL if there is none. */
-static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
+static inline qp_octave_row *qp_histogram_octave(const qp_histogram *h, uint32_t bucket)
 {
     const qp_spread_row *spread =
         (const qp_spread_row *)qp_first_row(QP_SPREAD_ROWS) + h->spread - 1;
@@ -48,7 +48,7 @@ static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
 {
     uint32_t bucket = (uint32_t)qp_histogram_bucket(ns);
     if (to->spread) {
-        qp_octave_row *octave = qp_octave_of(to, bucket);
+        qp_octave_row *octave = qp_histogram_octave(to, bucket);
         if (octave) {
             octave->counts[bucket % QP_BUCKETS_PER_OCTAVE]++;
             return;
@@ -60,7 +60,7 @@ static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
             return;
         }
     }
-    qp_histogram_count_otherwise(to, (int)bucket);
+    qp_histogram_count_slow_path(to, (int)bucket);
 }
 
 /* Removes a duration that was counted. */

@@ -21,8 +21,8 @@ int qp_names_start(qp_names *names, qp_table table, const char *zeroth)
 {
     names->table = table;
     names->numbers = PyDict_New();
-    bool reserved = add_row(table, qp_text_of(zeroth, strlen(zeroth))) == 0 &&
-                    add_row(table, qp_text_of("(other)", 7)) == QP_NAME_OTHER;
+    bool reserved = add_row(table, qp_text_find_or_add(zeroth, strlen(zeroth))) == 0 &&
+                    add_row(table, qp_text_find_or_add("(other)", 7)) == QP_NAME_OTHER;
     return names->numbers && reserved ? 0 : -1;
 }
 
@@ -40,7 +40,7 @@ uint16_t qp_name_number(qp_names *names, PyObject *name)
     if (known || PyErr_Occurred()) {
         return known ? (uint16_t)PyLong_AsLong(known) : 0;
     }
-    uint32_t number = add_row(names->table, qp_text_of_str(name));
+    uint32_t number = add_row(names->table, qp_text_from_str(name));
     if (number == QP_NAME_OTHER) { /* do not store further names, because their number may be
                                     * unlimited */
         return QP_NAME_OTHER;
@@ -51,7 +51,7 @@ uint16_t qp_name_number(qp_names *names, PyObject *name)
     return added ? (uint16_t)number : 0;
 }
 
-bool qp_name_has(const qp_names *names, PyObject *name)
+bool qp_name_has_number(const qp_names *names, PyObject *name)
 {
     bool has = names->numbers && PyDict_Contains(names->numbers, name) == 1;
     qp_exception_clear();

@@ -25,6 +25,6 @@ void qp_names_stop(qp_names *names);
 uint16_t qp_name_number(qp_names *names, PyObject *name);
 
 /* Returns whether a name has a number. Raises nothing. */
-bool qp_name_has(const qp_names *names, PyObject *name);
+bool qp_name_has_number(const qp_names *names, PyObject *name);
 
 bool qp_name_is_known(const qp_names *names, uint16_t number);

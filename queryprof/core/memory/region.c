@@ -40,7 +40,7 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-static size_t room_of(qp_table table)
+static size_t table_capacity_bytes(qp_table table)
 {
     return round_up((size_t)qp_tables[table].row_bytes * qp_tables[table].capacity, QP_PAGE);
 }
@@ -63,7 +63,7 @@ static char *write_columns(char *at, const char *end, const qp_column *column)
 
 /* Writes the description of the tables: for each table, a line with its name, offset, bytes per
  * row, capacity and columns. A column has its name, code, offset and bytes. */
-static bool describe(void)
+static bool write_description(void)
 {
     char *start = region.memory + sizeof(qp_header);
     char *at = start, *end = region.memory + HEAD_BYTES;
@@ -87,9 +87,9 @@ bool qp_region_start(void)
     if (!region.memory) {
         size_t bytes = HEAD_BYTES;
         for (int i = 0; i < QP_TABLES; i++) {
-            bytes += room_of((qp_table)i);
+            bytes += table_capacity_bytes((qp_table)i);
         }
-        region.memory = qp_map(bytes);
+        region.memory = qp_map_zeros(bytes);
         if (!region.memory) {
             return false;
         }
@@ -98,10 +98,10 @@ bool qp_region_start(void)
         char *at = region.memory + HEAD_BYTES;
         for (int i = 0; i < QP_TABLES; i++) {
             qp_table_start[i] = at;
-            at += room_of((qp_table)i);
+            at += table_capacity_bytes((qp_table)i);
         }
     }
-    bool described = describe();
+    bool described = write_description();
     qp_head->counts[QP_CALL_ROWS] = qp_row_counts[QP_CALL_ROWS]; /* an earlier recording's */
     qp_head->state = QP_REGION_RECORDS;
     return described;
@@ -112,7 +112,7 @@ void qp_region_stop(void)
     if (!region.memory) {
         return;
     }
-    qp_map_again(region.memory, (size_t)(qp_table_start[QP_CALL_ROWS] - region.memory));
+    qp_map_reset(region.memory, (size_t)(qp_table_start[QP_CALL_ROWS] - region.memory));
     memset(region.committed, 0, sizeof region.committed);
     memset(qp_row_counts, 0, QP_CALL_ROWS * sizeof *qp_row_counts);
 }
@@ -130,7 +130,7 @@ size_t qp_table_bytes(qp_table table)
 #ifdef __linux__
 /* Allocates pages of a file in shared memory. When the memory is full, this system call returns an
  * error, whereas a store into a page would raise SIGBUS. */
-static bool populate(char *from, size_t bytes)
+static bool allocate_pages(char *from, size_t bytes)
 {
     if (!madvise(from, bytes, MADV_POPULATE_WRITE)) {
         return true;
@@ -148,7 +148,7 @@ static bool populate(char *from, size_t bytes)
     return true;
 }
 #else
-static bool populate(char *from, size_t bytes)
+static bool allocate_pages(char *from, size_t bytes)
 {
     (void)from;
     (void)bytes;
@@ -162,14 +162,16 @@ static void set_count(qp_table table, uint32_t count)
     qp_head->counts[table] = count;
 }
 
-static bool commit(qp_table table, size_t wanted)
+static bool commit_pages(qp_table table, size_t wanted)
 {
     size_t *committed = &region.committed[table];
     while (*committed < wanted) {
         size_t step = *committed < QP_PAGE ? QP_PAGE : *committed;
         step = step < MAX_STEP ? step : MAX_STEP;
-        step = step < room_of(table) - *committed ? step : room_of(table) - *committed;
-        if (region.is_shared && !populate(qp_table_start[table] + *committed, step)) {
+        step = step < table_capacity_bytes(table) - *committed
+                   ? step
+                   : table_capacity_bytes(table) - *committed;
+        if (region.is_shared && !allocate_pages(qp_table_start[table] + *committed, step)) {
             return false;
         }
         *committed += step;
@@ -189,7 +191,7 @@ uint32_t qp_rows_add(qp_table table, uint32_t rows)
     const qp_table_facts *facts = &qp_tables[table];
     uint32_t first = qp_row_counts[table];
     if (rows > facts->capacity - first ||
-        !commit(table, (size_t)facts->row_bytes * (first + rows))) {
+        !commit_pages(table, (size_t)facts->row_bytes * (first + rows))) {
         return UINT32_MAX;
     }
     atomic_thread_fence(memory_order_release);
@@ -197,7 +199,7 @@ uint32_t qp_rows_add(qp_table table, uint32_t rows)
     return first;
 }
 
-void qp_region_moved(bool is_shared)
+void qp_region_remapped(bool is_shared)
 {
     region.is_shared = is_shared;
     for (int i = 0; i < QP_TABLES; i++) { /* rows in use have pages */
@@ -205,10 +207,10 @@ void qp_region_moved(bool is_shared)
     }
 }
 
-void qp_region_left(void)
+void qp_region_remapped_in_child(void)
 {
     for (int i = 0; i < QP_TABLES; i++) {
         set_count((qp_table)i, i < QP_FIRST_SUMS ? qp_row_counts[i] : 0);
     }
-    qp_region_moved(false);
+    qp_region_remapped(false);
 }

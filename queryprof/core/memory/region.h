@@ -55,8 +55,8 @@ size_t qp_table_bytes(qp_table table);
 
 /* Must be called after the mapping was replaced by another mapping with the same rows. `is_shared`:
  * the new mapping is a file, whose pages must be allocated before they are touched. */
-void qp_region_moved(bool is_shared);
+void qp_region_remapped(bool is_shared);
 
-/* Must be called in a forked child instead of qp_region_moved. Keeps only the rows of names,
+/* Must be called in a forked child instead of qp_region_remapped. Keeps only the rows of names,
  * because the parent may have added other rows since. */
-void qp_region_left(void);
+void qp_region_remapped_in_child(void);

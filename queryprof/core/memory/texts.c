@@ -49,7 +49,7 @@ const char *qp_text_bytes(qp_text text, uint32_t *length)
     return at + sizeof *length;
 }
 
-qp_text qp_text_of(const char *bytes, size_t length)
+qp_text qp_text_find_or_add(const char *bytes, size_t length)
 {
     if (!length) {
         return QP_TEXT_NONE;
@@ -86,19 +86,19 @@ static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
     return bytes;
 }
 
-qp_text qp_text_of_str(PyObject *str)
+qp_text qp_text_from_str(PyObject *str)
 {
     qp_exception exception = qp_exception_take();
     Py_ssize_t length;
     PyObject *owner;
     const char *bytes = utf8_of(str, &length, &owner);
-    qp_text text = qp_text_of(bytes, (size_t)length);
+    qp_text text = qp_text_find_or_add(bytes, (size_t)length);
     Py_XDECREF(owner);
     qp_exception_put_back(&exception); /* also drops an error from above */
     return text;
 }
 
-qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
+qp_text qp_text_replace(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
 {
     qp_exception exception = qp_exception_take();
     Py_ssize_t length;

@@ -19,16 +19,16 @@ qp_text qp_text_add(const char *bytes, size_t length);
 
 /* Returns the text with this content, and adds it if it is new. Used for names, because many rows
  * have the same name. */
-qp_text qp_text_of(const char *bytes, size_t length);
+qp_text qp_text_find_or_add(const char *bytes, size_t length);
 
 /* Returns the text with the content of a str (borrowed). Lone surrogates, which UTF-8 cannot
  * encode, become escapes. Raises nothing. */
-qp_text qp_text_of_str(PyObject *str);
+qp_text qp_text_from_str(PyObject *str);
 
 /* Stores a str (borrowed) as a text. Overwrites the text `old` (QP_TEXT_FULL: none) if the str fits
  * there. Otherwise adds a new text, if the str has at most `most` bytes, and sets `*added` to the
  * number of bytes. Returns the text, or QP_TEXT_FULL. */
-qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
+qp_text qp_text_replace(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
 
 /* Returns the bytes of a text (UTF-8, valid as long as the text), and sets `*length`. */
 const char *qp_text_bytes(qp_text text, uint32_t *length);

@@ -18,7 +18,7 @@ double qp_probe_cost_ns(void)
                 qp_call_end(call, Py_None);
             }
         }
-        double ns = (double)qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) / COST_CALLS;
+        double ns = (double)qp_ticks_to_ns(qp_elapsed_ticks(from, qp_clock_ticks())) / COST_CALLS;
         least_ns = ns < least_ns ? ns : least_ns;
     }
     qp_recorder_clear();

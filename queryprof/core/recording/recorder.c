@@ -57,19 +57,19 @@ static struct {
 } before_part;
 
 /* Writes the figures of the whole recording so far to the header. */
-static void write_head(void)
+static void write_header(void)
 {
     qp_head->ns_per_tick = qp_clock.ns_per_tick;
     qp_head->base_ticks = qp_clock.base_ticks;
     qp_head->base_unix_ns = qp_clock.base_unix_ns;
-    qp_head->turn_unix_ns = qp_clock_unix_ns(qp_clock_ticks());
-    qp_head->lost_counters = qp_counters_lost() - before_part.lost_counters;
-    qp_head->unseen_files = qp_counters_unseen_files();
-    qp_head->own_ns = qp_clock_ns(qp_own_ticks - before_part.own_ticks);
+    qp_head->turn_unix_ns = qp_ticks_to_unix_ns(qp_clock_ticks());
+    qp_head->lost_counters = qp_counters_lost_statements() - before_part.lost_counters;
+    qp_head->unseen_files = qp_connections_with_own_vfs();
+    qp_head->own_ns = qp_ticks_to_ns(qp_own_ticks - before_part.own_ticks);
 }
 
 /* Empties the cache of code objects before it is full. */
-static void forget_code(void)
+static void clear_code_cache(void)
 {
     if (qp_code_lines_nearly_full()) {
         qp_call_paths_clear();
@@ -83,22 +83,22 @@ static bool has_complained;
 
 /* Flushes everything except the line watch. `with_held`: also counts locks that have been held for
  * less than a second. */
-static void flush(bool with_held)
+static void flush_all(bool with_held)
 {
     qp_stalls_flush();
     qp_loops_flush();
-    qp_file_work_collect(with_held);
+    qp_lock_sums_update(with_held);
     qp_pending_counters_collect();
     qp_counters_flush();
     qp_executions_flush();
     qp_clock_calibrate();
-    qp_timeline_calibrated();
-    write_head();
+    qp_timeline_apply_calibration();
+    write_header();
 }
 
 /* Ends the window if its time is over. Calls that ended before belong to that window. The call in
  * progress belongs to the next window. */
-static void end_window_in_time(void)
+static void end_due_window(void)
 {
     int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;
     if (unix_ns && qp_window_is_over(unix_ns)) {
@@ -109,35 +109,35 @@ static void end_window_in_time(void)
 /* Does the work of a turn (runtime/turn.h). */
 static bool do_turn(uint64_t now_ticks)
 {
-    end_window_in_time();
-    flush(false);
-    qp_thread_usage_read();
-    qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
+    end_due_window();
+    flush_all(false);
+    qp_thread_usage_store();
+    qp_head->turn_unix_ns = qp_ticks_to_unix_ns(now_ticks);
     qp_head->turns++;
-    qp_written before = qp_written_so_far;
+    qp_written_bytes before = qp_written_so_far;
     qp_checkpoint_copy_slice();
-    qp_region_share_again();
-    qp_written_leave_out(before);
-    qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());
-    qp_head->own_ns = qp_clock_ns(qp_own_ticks - before_part.own_ticks);
+    qp_region_retry_share();
+    qp_written_exclude_from_usage(before);
+    qp_own_ticks += qp_elapsed_ticks(now_ticks, qp_clock_ticks());
+    qp_head->own_ns = qp_ticks_to_ns(qp_own_ticks - before_part.own_ticks);
     if (qp_aggregates_nearly_full() && !cannot_write) {
         cannot_write = !qp_recorder_end_part();
     }
     bool has_use_for_more = !cannot_write;
-    forget_code(); /* last: releasing an object may end the recording */
+    clear_code_cache(); /* last: releasing an object may end the recording */
     return has_use_for_more;
 }
 
 static void begin_recording(void)
 {
-    qp_own_begin();
+    qp_own_time_clear();
     before_part.own_ticks = 0;
-    before_part.lost_counters = qp_counters_lost();
-    write_head();
+    before_part.lost_counters = qp_counters_lost_statements();
+    write_header();
     qp_rows_clear(QP_HELD_ROWS);
     qp_rows_add(QP_HELD_ROWS, QP_HELD); /* if there is no room, currently held locks are unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
-    qp_window_continue(qp_head->start_unix_ns);
+    qp_window_begin_part(qp_head->start_unix_ns);
     qp_recording = ++recordings;
     cannot_write = has_complained = false;
     qp_turn_start(do_turn);
@@ -153,7 +153,7 @@ int qp_recorder_start(void)
                    qp_plans_start() && qp_samples_start() && qp_file_sums_start() &&
                    qp_parameters_start() && qp_line_times_start() && qp_steps_start() &&
                    qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
-                   qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+                   qp_timeline_start(qp_ticks_to_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
         if (!PyErr_Occurred()) {
@@ -165,7 +165,7 @@ int qp_recorder_start(void)
         const char *name = qp_operations[i].statement;
         qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
-    qp_windows_of(0, 0);
+    qp_windows_configure(0, 0);
     begin_recording();
     qp_thread_here(); /* the usage of this thread counts from now on, not from the thread's first
                        * call */
@@ -176,8 +176,8 @@ void qp_recorder_stop(void)
 {
     qp_recording = 0;
     qp_turn_stop();
-    qp_checkpoint_to("", 0, false);
-    qp_workload_to("", 0);
+    qp_checkpoint_configure("", 0, false);
+    qp_workload_set_prefix("", 0);
     qp_line_choice_clear();
     qp_calls_clear();
     qp_spans_stop();
@@ -226,10 +226,10 @@ static void clear_sums(void)
     qp_thread_usage_clear();
     qp_histograms_clear();
     /* The timeline begins earlier, so that it also covers the earlier time of calls in progress. */
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
+    qp_timeline_start(qp_ticks_to_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
     qp_head->folded_statements = qp_head->folded_calls = qp_head->unasked_plans = 0;
     before_part.own_ticks = qp_own_ticks;
-    before_part.lost_counters = qp_counters_lost();
+    before_part.lost_counters = qp_counters_lost_statements();
 }
 
 void qp_recorder_clear(void)
@@ -273,36 +273,36 @@ void qp_recorder_after_fork(void)
 
 void qp_recorder_flush(void)
 {
-    flush(true);
+    flush_all(true);
 }
 
-void qp_recorder_flush_last(void)
+void qp_recorder_flush_at_end(void)
 {
     qp_line_passes_flush();
-    flush(true);
+    flush_all(true);
 }
 
 /* Writes the flushed data to a part, and empties the sums. */
 static bool end_part(bool carries_over)
 {
     uint32_t recording = qp_recording;
-    if (!qp_changes_seal() ||
+    if (!qp_changes_save_before_clear() ||
         qp_recording != recording) { /* the program's code ran, and ended the recording */
         qp_exception_clear();
         return false;
     }
     if (carries_over) {
-        qp_executions_take_out();
+        qp_unfinished_executions_remove();
     }
-    qp_written before = qp_written_so_far;
-    bool is_written = qp_part_begin();
-    qp_written_leave_out(before);
+    qp_written_bytes before = qp_written_so_far;
+    bool is_written = qp_part_write();
+    qp_written_exclude_from_usage(before);
     if (is_written) {
         qp_checkpoint_restart();
         clear_sums();
     }
     if (carries_over) {
-        qp_executions_put_in();
+        qp_unfinished_executions_restore();
     }
     qp_part_end();
     return is_written;
@@ -311,10 +311,10 @@ static bool end_part(bool carries_over)
 bool qp_recorder_end_part(void)
 {
     uint32_t recording = qp_recording;
-    qp_recorder_flush_last();
+    qp_recorder_flush_at_end();
     bool is_written = qp_recording == recording && end_part(false);
     if (is_written) {
-        qp_window_continue(qp_clock_unix_ns(qp_clock_ticks()));
+        qp_window_begin_part(qp_ticks_to_unix_ns(qp_clock_ticks()));
     }
     return is_written;
 }
@@ -324,7 +324,7 @@ void qp_recorder_end_window(int64_t unix_ns)
     uint32_t recording = qp_recording;
     int64_t last_unix_ns = qp_head->turn_unix_ns;
     qp_line_passes_flush();
-    flush(false);                         /* held locks are counted in the window in which they
+    flush_all(false);                     /* held locks are counted in the window in which they
                                            * end */
     qp_head->turn_unix_ns = last_unix_ns; /* the window ends at its last turn */
     bool is_written = qp_recording == recording && end_part(true);
@@ -332,17 +332,17 @@ void qp_recorder_end_window(int64_t unix_ns)
         return;
     }
     if (is_written) {
-        qp_clock_follow(unix_ns);
+        qp_clock_adjust_to_wall(unix_ns);
         qp_window_begin(unix_ns);
         cannot_write = false;
-        write_head();
+        write_header();
         return;
     }
-    write_head();
-    qp_window_prolong(unix_ns);
+    write_header();
+    qp_window_extend(unix_ns);
     if (!has_complained) {
         has_complained = true;
         qp_complain("a window is not written: %s; what it has is kept for the next one",
-                    strerror(qp_part_error()));
+                    strerror(qp_part_write_errno()));
     }
 }

@@ -21,7 +21,7 @@ void qp_recorder_flush(void);
 
 /* Like qp_recorder_flush, for a recording that is about to end: also flushes the passes of an
  * unfinished line watch. */
-void qp_recorder_flush_last(void);
+void qp_recorder_flush_at_end(void);
 
 /* Writes the recording so far to a separate file, and empties the sums. Returns false, and keeps
  * the sums, if the file cannot be written. */

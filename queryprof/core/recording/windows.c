@@ -14,7 +14,7 @@ static struct {
     bool is_held;
 } windows;
 
-static int64_t border_before(int64_t unix_ns)
+static int64_t window_start_before(int64_t unix_ns)
 {
     return unix_ns - unix_ns % windows.length_ns;
 }
@@ -24,7 +24,7 @@ static uint32_t *first_part_of(uint32_t window)
     return &windows.first_parts[window % (windows.kept + 1)];
 }
 
-bool qp_windows_of(int64_t length_ns, uint32_t kept)
+bool qp_windows_configure(int64_t length_ns, uint32_t kept)
 {
     qp_free(windows.first_parts);
     windows.first_parts = length_ns ? qp_allocate(kept + 1, sizeof *windows.first_parts) : NULL;
@@ -35,13 +35,13 @@ bool qp_windows_of(int64_t length_ns, uint32_t kept)
     qp_head->window_ns = windows.length_ns;
     qp_head->lost_windows = 0;
     if (windows.length_ns) {
-        *first_part_of(0) = qp_parts_next();
-        qp_window_prolong(qp_head->part_start_unix_ns);
+        *first_part_of(0) = qp_parts_next_number();
+        qp_window_extend(qp_head->part_start_unix_ns);
     }
     return !length_ns || windows.length_ns;
 }
 
-void qp_windows_hold(bool is_held)
+void qp_windows_prevent_removal(bool is_held)
 {
     windows.is_held = is_held;
 }
@@ -51,28 +51,28 @@ bool qp_window_is_over(int64_t unix_ns)
     return unix_ns >= windows.end_unix_ns || unix_ns < qp_head->part_start_unix_ns;
 }
 
-void qp_window_continue(int64_t unix_ns)
+void qp_window_begin_part(int64_t unix_ns)
 {
     qp_head->part_start_unix_ns = unix_ns;
 }
 
 void qp_window_begin(int64_t unix_ns)
 {
-    int64_t border = windows.length_ns ? border_before(unix_ns) : unix_ns;
+    int64_t border = windows.length_ns ? window_start_before(unix_ns) : unix_ns;
     bool is_ended_early =
         border <= qp_head->part_start_unix_ns && qp_head->part_start_unix_ns <= unix_ns;
     qp_head->part_start_unix_ns = is_ended_early ? unix_ns : border;
-    qp_window_prolong(unix_ns);
+    qp_window_extend(unix_ns);
     if (windows.length_ns) {
-        *first_part_of(++windows.present) = qp_parts_next();
+        *first_part_of(++windows.present) = qp_parts_next_number();
         qp_windows_remove_oldest(false);
     }
 }
 
-void qp_window_prolong(int64_t unix_ns)
+void qp_window_extend(int64_t unix_ns)
 {
     if (windows.length_ns) {
-        windows.end_unix_ns = border_before(unix_ns) + windows.length_ns;
+        windows.end_unix_ns = window_start_before(unix_ns) + windows.length_ns;
     }
 }
 

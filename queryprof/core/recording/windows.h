@@ -11,25 +11,25 @@
 
 /* Sets the length of windows (0 if the recording has no windows), and the number of windows to
  * keep. Returns false if out of memory; the recording then has no windows. */
-bool qp_windows_of(int64_t length_ns, uint32_t kept);
+bool qp_windows_configure(int64_t length_ns, uint32_t kept);
 
 /* Holds the windows, or ends the hold. Held windows are not removed, because their parts are about
  * to be read. */
-void qp_windows_hold(bool is_held);
+void qp_windows_prevent_removal(bool is_held);
 
 /* Returns whether the current window is over at this Unix time, or the clock was set back to before
  * its start. */
 bool qp_window_is_over(int64_t unix_ns);
 
 /* Begins a part of the current window at this Unix time. */
-void qp_window_continue(int64_t unix_ns);
+void qp_window_begin_part(int64_t unix_ns);
 
 /* Begins the next window, at the latest multiple of the window's length before this Unix time. If
  * the current window began after that multiple, the next window begins at this time. */
 void qp_window_begin(int64_t unix_ns);
 
 /* Continues the current window until the next window end, because it could not be written. */
-void qp_window_prolong(int64_t unix_ns);
+void qp_window_extend(int64_t unix_ns);
 
 /* Removes the oldest ended windows, keeps the latest, and counts the removed windows in the header.
  * If `has_ended`, the current window may also be removed. */

@@ -21,7 +21,7 @@ void qp_fail_allocation_after(long successes)
 }
 #endif
 
-static bool fails(void)
+static bool must_fail(void)
 {
 #ifdef QP_FAULT_INJECTION
     return successes_left >= 0 && successes_left-- == 0;
@@ -32,7 +32,7 @@ static bool fails(void)
 
 void *qp_allocate(size_t count, size_t size)
 {
-    if (fails()) {
+    if (must_fail()) {
         return NULL;
     }
     /* calloc of a large table returns untouched pages: memory is used only as the table fills. */
@@ -44,9 +44,9 @@ void qp_free(void *memory)
     free(memory);
 }
 
-void *qp_map(size_t bytes)
+void *qp_map_zeros(size_t bytes)
 {
-    if (fails()) {
+    if (must_fail()) {
         return NULL;
     }
     void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -54,7 +54,7 @@ void *qp_map(size_t bytes)
     return start == MAP_FAILED ? NULL : start;
 }
 
-void qp_map_again(void *start, size_t bytes)
+void qp_map_reset(void *start, size_t bytes)
 {
     void *again = mmap(start, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

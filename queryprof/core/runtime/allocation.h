@@ -16,10 +16,10 @@ void qp_free(void *memory);
 
 /* Maps `bytes` bytes of zeros, which take memory only where they are touched. Returns NULL if out
  * of memory. The bytes stay mapped as long as the process runs. */
-void *qp_map(size_t bytes);
+void *qp_map_zeros(size_t bytes);
 
-/* Zeros memory from qp_map, and returns its pages to the system. */
-void qp_map_again(void *start, size_t bytes);
+/* Zeros memory from qp_map_zeros, and returns its pages to the system. */
+void qp_map_reset(void *start, size_t bytes);
 
 #ifdef QP_FAULT_INJECTION
 /* Makes one allocation fail: the allocation after the next `successes` allocations. Negative: no

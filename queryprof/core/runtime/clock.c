@@ -100,7 +100,7 @@ static instant read_clocks(void)
     return closest;
 }
 
-static void set_base(void)
+static void set_conversion_base(void)
 {
     instant now = read_clocks();
     qp_clock.base_ticks = now.ticks;
@@ -112,19 +112,19 @@ void qp_clock_use_system(void)
 {
     qp_clock.counter = false;
     qp_clock.ns_per_tick = 1.0;
-    set_base();
+    set_conversion_base();
 }
 
-void qp_clock_follow(int64_t unix_ns)
+void qp_clock_adjust_to_wall(int64_t unix_ns)
 {
-    int64_t by_ns = unix_ns - qp_clock_unix_ns(qp_clock_ticks());
+    int64_t by_ns = unix_ns - qp_ticks_to_unix_ns(qp_clock_ticks());
     if (by_ns > SET_FROM_NS || by_ns < -SET_FROM_NS) {
-        set_base();
+        set_conversion_base();
     }
 }
 
 #ifdef QP_FAULT_INJECTION
-void qp_clock_set(int64_t ns)
+void qp_clock_freeze(int64_t ns)
 {
     stopped_at_ns = ns;
     qp_clock_use_system();
@@ -150,7 +150,7 @@ void qp_clock_start(void)
         return;
     }
     qp_clock.counter = true;
-    set_base();
+    set_conversion_base();
     instant before = prepared, now = read_clocks();
     if (now.ns - before.ns > LAST_CALIBRATION_NS) { /* the machine may have slept since */
         before = now;
@@ -177,7 +177,7 @@ void qp_clock_calibrate(void)
     double rate = (double)(now.ns - qp_clock.base_ns) / (double)(now.ticks - qp_clock.base_ticks);
     double change = rate / qp_clock.ns_per_tick - 1.0;
     if (change > CREDIBLE_RATE_CHANGE || change < -CREDIBLE_RATE_CHANGE) {
-        set_base();
+        set_conversion_base();
     } else {
         qp_clock.ns_per_tick = rate;
     }

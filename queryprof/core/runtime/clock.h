@@ -38,7 +38,7 @@ void qp_clock_start(void);
 void qp_clock_calibrate(void);
 
 /* Adjusts the conversion if the current Unix time `unix_ns` shows that the wall clock was set. */
-void qp_clock_follow(int64_t unix_ns);
+void qp_clock_adjust_to_wall(int64_t unix_ns);
 
 /* Returns the operating system's Unix time in nanoseconds, or the time set by a test. */
 int64_t qp_clock_unix_now_ns(void);
@@ -54,7 +54,7 @@ void qp_clock_use_system(void);
 
 #ifdef QP_FAULT_INJECTION
 /* Stops the clock at an instant (for tests); 0: the clock runs. */
-void qp_clock_set(int64_t ns);
+void qp_clock_freeze(int64_t ns);
 #endif
 
 static QP_INLINE uint64_t qp_clock_ticks(void)
@@ -75,38 +75,38 @@ static QP_INLINE uint64_t qp_clock_ticks(void)
 }
 
 /* A double holds 2^53 ticks exactly: 34 days at 3 GHz. */
-static inline int64_t qp_clock_ns(int64_t ticks)
+static inline int64_t qp_ticks_to_ns(int64_t ticks)
 {
     return (int64_t)((double)ticks * qp_clock.ns_per_tick);
 }
 
-static inline int64_t qp_clock_ticks_of(int64_t ns)
+static inline int64_t qp_ns_to_ticks(int64_t ns)
 {
     return (int64_t)((double)ns / qp_clock.ns_per_tick);
 }
 
 /* Ticks from one reading to the next; never negative, even after a migration between CPUs. */
-static inline int64_t qp_clock_elapsed(uint64_t from, uint64_t to)
+static inline int64_t qp_elapsed_ticks(uint64_t from, uint64_t to)
 {
     return to > from ? (int64_t)(to - from) : 0;
 }
 
 /* Nanoseconds of the operating system's monotonic clock at an instant given in ticks. */
-static inline int64_t qp_clock_monotonic_of(uint64_t ticks)
+static inline int64_t qp_ticks_to_monotonic_ns(uint64_t ticks)
 {
     return qp_clock.base_ns +
            (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);
 }
 
 /* Ticks of the clock at an instant of the monotonic clock. */
-static inline uint64_t qp_clock_ticks_at(int64_t monotonic_ns)
+static inline uint64_t qp_monotonic_ns_to_ticks(int64_t monotonic_ns)
 {
     return qp_clock.base_ticks +
            (uint64_t)(int64_t)((double)(monotonic_ns - qp_clock.base_ns) / qp_clock.ns_per_tick);
 }
 
 /* Wall-clock nanoseconds since 1970 of an instant given in ticks. */
-static inline int64_t qp_clock_unix_ns(uint64_t ticks)
+static inline int64_t qp_ticks_to_unix_ns(uint64_t ticks)
 {
     return qp_clock.base_unix_ns +
            (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);

@@ -10,13 +10,13 @@
 
 enum { MOST = 8 }; /* exceptions of handlers that wait for the end of a hook */
 
-static PyObject *is_of_handler; /* owned; NULL before the first recording */
+static PyObject *signal_check; /* owned; NULL before the first recording */
 
-void qp_exception_recognize_by(PyObject *function)
+void qp_exception_set_signal_check(PyObject *function)
 {
-    PyObject *before = is_of_handler;
+    PyObject *before = signal_check;
     Py_INCREF(function);
-    is_of_handler = function;
+    signal_check = function;
     Py_XDECREF(before);
 }
 
@@ -42,7 +42,7 @@ static bool came_by_signal(PyObject *exception)
     if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
         return true; /* KeyboardInterrupt, or a handler's SystemExit */
     }
-    PyObject *found = is_of_handler ? PyObject_CallOneArg(is_of_handler, exception) : NULL;
+    PyObject *found = signal_check ? PyObject_CallOneArg(signal_check, exception) : NULL;
     PyErr_Clear();
     Py_XDECREF(found);
     return found == Py_True;

@@ -24,7 +24,7 @@ static inline qp_exception qp_exception_take(void)
 
 /* Sets the function that returns True for an exception that came through a signal handler (keeps a
  * new reference). */
-void qp_exception_recognize_by(PyObject *function);
+void qp_exception_set_signal_check(PyObject *function);
 
 /* Forwards the current exception if it came through a signal handler; otherwise leaves it set.
  * Returns whether the exception was forwarded. */

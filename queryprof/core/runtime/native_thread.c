@@ -28,7 +28,7 @@ struct qp_native_thread {
     long kernel_id; /* Linux's number of the thread */
 };
 
-static void run(void *argument)
+static void run_turns(void *argument)
 {
     qp_native_thread *self = argument;
     double interval_s = self->interval_s;
@@ -45,7 +45,7 @@ static void run(void *argument)
 
 /* Gives the thread its own, empty table of files (close_range(2), Linux 5.9), so that the numbers
  * of the thread's files never collide with the program's. Returns false if that is impossible. */
-static bool has_own_files(void)
+static bool unshare_files(void)
 {
 #ifdef __linux__
     enum {
@@ -62,11 +62,11 @@ static void *run_thread(void *self)
 {
 #ifdef __linux__
     ((qp_native_thread *)self)->kernel_id = syscall(SYS_gettid);
-    qp_here.has_own_files = has_own_files();
+    qp_here.has_own_files = unshare_files();
     pthread_setname_np(pthread_self(), "queryprof"); /* the thread's usage does not belong to the
                                                       * program */
 #endif
-    run(self);
+    run_turns(self);
     return NULL;
 }
 

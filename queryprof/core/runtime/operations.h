@@ -11,7 +11,7 @@ typedef enum {
     QP_SOURCE_ROWS,  /* the call fetches rows of the statement that the cursor executed */
     QP_SOURCE_FIXED, /* fixed by the operation: COMMIT, (connect), ... */
     QP_SOURCE_EXIT   /* `with connection`: commits, or rolls back after an exception */
-} qp_source;
+} qp_statement_source;
 
 typedef enum {
     QP_EXECUTE,
@@ -40,7 +40,7 @@ typedef enum {
 
 typedef struct {
     const char *name; /* name in records and reports */
-    qp_source source;
+    qp_statement_source source;
     const char *statement; /* statement of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
@@ -55,7 +55,7 @@ typedef enum {
                         * rows */
     QP_RETURNS_VALUES, /* the call returns its argument; the receiver returns the rows */
     QP_RETURNS         /* number of kinds */
-} qp_returns;
+} qp_result_kind;
 
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];
 

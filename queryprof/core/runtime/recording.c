@@ -8,7 +8,7 @@ int64_t qp_own_ticks;
 uint32_t qp_own_countdown = QP_OWN_SAMPLING / 2;
 qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
 
-void qp_own_begin(void)
+void qp_own_time_clear(void)
 {
     qp_own_ticks = 0;
     qp_own_begins.count = qp_own_ends.count = qp_own_counters.count = 0;
@@ -38,7 +38,7 @@ static int64_t median(const qp_own_samples *samples)
 
 void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_ticks)
 {
-    int64_t ticks = qp_clock_elapsed(part.from_ticks, now_ticks);
+    int64_t ticks = qp_elapsed_ticks(part.from_ticks, now_ticks);
     int64_t rest = ticks - (qp_own_ticks - part.own_ticks);
     samples->ticks[samples->count++ % QP_OWN_LAST] = rest > 0 ? rest : 0;
     /* The first samples are added one by one. Later samples are added once per ring, because

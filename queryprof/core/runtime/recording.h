@@ -20,7 +20,7 @@ enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 extern uint32_t qp_own_countdown;
 
 /* Returns whether the cost of this call is measured. */
-static QP_INLINE bool qp_own_is_due(void)
+static QP_INLINE bool qp_own_time_is_measured(void)
 {
     bool is_due = --qp_own_countdown == 0;
     if (is_due) {
@@ -49,4 +49,4 @@ qp_own_part qp_own_part_begin(void);
 void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_ticks);
 
 /* Clears queryprof's own time for a new recording. */
-void qp_own_begin(void);
+void qp_own_time_clear(void);

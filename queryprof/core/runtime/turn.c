@@ -20,7 +20,7 @@ static int64_t interval_ns; /* until the next turn */
  * killed, the data that is copied only at turns covers at least half of its run. */
 static void schedule_next(void)
 {
-    qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(interval_ns);
+    qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_ns_to_ticks(interval_ns);
     interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
 }
 
@@ -37,14 +37,14 @@ void qp_turn_stop(void)
     qp_turn_due_ticks = UINT64_MAX;
 }
 
-void qp_turn_soon(void)
+void qp_turn_request(void)
 {
     if (qp_turn_due_ticks != UINT64_MAX && has_use_for_more) {
         qp_turn_due_ticks = 0;
     }
 }
 
-QP_COLD void qp_turn(void)
+QP_COLD void qp_turn_run(void)
 {
     if (!qp_recording || qp_here.muted) {
         return;

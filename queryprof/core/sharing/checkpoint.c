@@ -33,7 +33,7 @@ static struct {
     qp_header head; /* header of the copy; `counts` holds the rows copied so far */
 } copy = {.table = QP_TABLES};
 
-void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
+void qp_checkpoint_configure(const char *path, double interval_s, bool if_own)
 {
     size_t bytes = strlen(path) + 1;
     bool fits = bytes <= sizeof copy.path;
@@ -59,7 +59,7 @@ void qp_checkpoint_after_fork(void)
 #include <unistd.h>
 
 /* The order of the tables: sums, calls, then names. */
-static qp_table table_at(int place)
+static qp_table table_in_copy_order(int place)
 {
     int sums = QP_TABLES - QP_FIRST_SUMS;
     return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
@@ -69,7 +69,7 @@ static qp_table table_at(int place)
  * the file cannot be written. */
 static bool copy_rows(int file, size_t *budget)
 {
-    qp_table table = table_at(copy.table);
+    qp_table table = table_in_copy_order(copy.table);
     size_t left = qp_table_bytes(table) - copy.at;
     size_t bytes = left < *budget ? left : *budget;
     const char *from = qp_table_start[table] + copy.at;
@@ -126,12 +126,12 @@ void qp_checkpoint_restart(void)
  * during the copy, as between slices. */
 static void copy_without_gil(size_t budget)
 {
-    if (!qp_may_be_written()) {
+    if (!qp_region_fits_file_limit()) {
         copy.table = QP_TABLES;
         return;
     }
     int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (copy.is_made ? 0 : O_CREAT | O_EXCL);
-    int file = qp_above_standard(open(copy.path, flags, 0600));
+    int file = qp_move_above_stdio(open(copy.path, flags, 0600));
     if (file < 0 && errno == ENOENT) { /* the file was removed: create a new one next time */
         copy.is_made = false;
     }
@@ -140,7 +140,7 @@ static void copy_without_gil(size_t budget)
     if (written && copy.table == QP_TABLES) {
         copy.table = 0;
         copy.at = 0;
-        written = qp_prepare_file(file);
+        written = qp_region_prepare_file(file);
     }
     while (written && budget && copy.table < QP_TABLES) {
         written = copy_rows(file, &budget);
@@ -159,7 +159,7 @@ static void copy_without_gil(size_t budget)
 void qp_checkpoint_copy_slice(void)
 {
     uint64_t from = qp_clock_ticks();
-    double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, from)) * 1e-9;
+    double since_s = (double)qp_ticks_to_ns(qp_elapsed_ticks(copy.ticks, from)) * 1e-9;
     bool is_next = copy.table < QP_TABLES || since_s >= copy.next_s;
     if (!copy.path[0] || copy.is_busy || !is_next || (copy.if_own && qp_region_path()[0])) {
         return;
@@ -182,7 +182,7 @@ void qp_checkpoint_copy_slice(void)
         unlink(copy.path);
         copy.is_made = false;
     }
-    if (qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) > SLOW_NS) {
+    if (qp_ticks_to_ns(qp_elapsed_ticks(from, qp_clock_ticks())) > SLOW_NS) {
         copy.interval_s *= 2;
         copy.next_s = copy.interval_s;
     }

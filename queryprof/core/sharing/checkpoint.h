@@ -11,7 +11,7 @@
 
 /* Sets the path of the copies; "" for no copies. The file is created when there is something to
  * copy. `if_own`: copies only while the region is private memory. */
-void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
+void qp_checkpoint_configure(const char *path, double interval_s, bool if_own);
 
 /* Copies the next slice. The caller must hold the GIL. The function releases the GIL while it
  * writes. */

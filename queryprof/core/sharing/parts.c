@@ -20,7 +20,7 @@ static struct {
     int error;
 } parts;
 
-void qp_parts_in(const char *prefix)
+void qp_parts_set_prefix(const char *prefix)
 {
     size_t bytes = strlen(prefix) + 1;
     bool fits = bytes <= sizeof parts.prefix;
@@ -32,7 +32,7 @@ void qp_parts_in(const char *prefix)
     }
 }
 
-uint32_t qp_parts_next(void)
+uint32_t qp_parts_next_number(void)
 {
     return parts.count + 1;
 }
@@ -42,7 +42,7 @@ void qp_part_end(void)
     qp_release_store(&qp_head->part_ended, qp_head->part_begun);
 }
 
-int qp_part_error(void)
+int qp_part_write_errno(void)
 {
     return parts.error;
 }
@@ -70,7 +70,7 @@ static bool write_part(const char *path, qp_region_state state)
     const uint32_t its_state = state;
     int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
     errno = EFBIG; /* open does not set errno if the file size limit is too low */
-    int file = qp_above_standard(open(path, flags, 0600));
+    int file = qp_move_above_stdio(open(path, flags, 0600));
     if (file < 0) {
         return false;
     }
@@ -86,7 +86,7 @@ static bool write_part(const char *path, qp_region_state state)
 }
 
 /* Renames a part, unless there is already a file with that name. */
-static bool name_part(const char *unfinished, const char *path)
+static bool rename_part(const char *unfinished, const char *path)
 {
 #if defined(SYS_renameat2)
     enum { NO_REPLACE = 1 }; /* RENAME_NOREPLACE, which some headers lack */
@@ -114,7 +114,7 @@ static bool write_next_part(qp_region_state state)
             /* The number is stored first, because the part counts as soon as the file has its
              * name. */
             qp_release_store(&qp_head->part_begun, number);
-            if (name_part(unfinished, path)) {
+            if (rename_part(unfinished, path)) {
                 parts.count = number;
                 parts.error = 0;
                 return true;
@@ -130,7 +130,7 @@ static bool write_next_part(qp_region_state state)
     return false;
 }
 
-bool qp_part_begin(void)
+bool qp_part_write(void)
 {
     return write_next_part(QP_REGION_PART);
 }
@@ -151,7 +151,7 @@ bool qp_parts_remove_before(uint32_t number)
     return any;
 }
 #else
-bool qp_part_begin(void)
+bool qp_part_write(void)
 {
     return false;
 }

@@ -13,15 +13,15 @@
 
 /* Sets the prefix (copied) of the paths of parts, which are numbered from 1. If the prefix is too
  * long, no parts are written. */
-void qp_parts_in(const char *prefix);
+void qp_parts_set_prefix(const char *prefix);
 
 /* Returns the number of the next part, unless another file has that part's name. */
-uint32_t qp_parts_next(void);
+uint32_t qp_parts_next_number(void);
 
 /* Writes the region to a new file, in the region's layout: a part of the recording. Returns false
  * if the file cannot be written. Until the sums are emptied and qp_part_end is called, readers of a
  * killed process's memory use only the part. */
-bool qp_part_begin(void);
+bool qp_part_write(void);
 void qp_part_end(void);
 
 /* Writes the region as the last part, after the recording has ended. Returns false if the file
@@ -29,7 +29,7 @@ void qp_part_end(void);
 bool qp_part_write_last(void);
 
 /* Returns the errno of the last part that could not be written. */
-int qp_part_error(void);
+int qp_part_write_errno(void);
 
 /* Removes the parts before this number. Returns false if there were no such parts, because another
  * process has taken them. */

@@ -6,12 +6,12 @@
 #include "memory/region.h"
 #include "threads/thread_usage.h"
 
-qp_written qp_written_so_far;
+qp_written_bytes qp_written_so_far;
 
-void qp_written_leave_out(qp_written before)
+void qp_written_exclude_from_usage(qp_written_bytes before)
 {
-    qp_thread_usage_leave_out(qp_written_so_far.bytes - before.bytes,
-                              qp_written_so_far.calls - before.calls);
+    qp_thread_usage_exclude(qp_written_so_far.bytes - before.bytes,
+                            qp_written_so_far.calls - before.calls);
 }
 
 #ifdef __linux__
@@ -42,23 +42,23 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
     return true;
 }
 
-bool qp_may_be_written(void)
+bool qp_region_fits_file_limit(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
            (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
 }
 
-bool qp_prepare_file(int file)
+bool qp_region_prepare_file(int file)
 {
-    return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
+    return qp_region_fits_file_limit() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
 }
 
 bool qp_region_write(int file)
 {
     const char *memory = (const char *)qp_head;
-    bool written =
-        qp_prepare_file(file) && qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
+    bool written = qp_region_prepare_file(file) &&
+                   qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
     for (int i = 0; written && i < QP_TABLES; i++) {
         size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
         written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
@@ -66,7 +66,7 @@ bool qp_region_write(int file)
     return written;
 }
 
-int qp_above_standard(int file)
+int qp_move_above_stdio(int file)
 {
     if (file < 0 || file > 2) {
         return file;
@@ -78,7 +78,7 @@ int qp_above_standard(int file)
 
 static size_t read_file(const char *path, char *text, size_t bytes)
 {
-    int file = qp_above_standard(open(path, O_RDONLY | O_CLOEXEC));
+    int file = qp_move_above_stdio(open(path, O_RDONLY | O_CLOEXEC));
     ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
     if (file >= 0) {
         close(file);
@@ -87,7 +87,7 @@ static size_t read_file(const char *path, char *text, size_t bytes)
     return size > 0 ? (size_t)size : 0;
 }
 
-void qp_region_identify(void)
+void qp_region_write_identity(void)
 {
     char text[1024];
     qp_head->pid = getpid();
@@ -116,16 +116,16 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
     return false;
 }
 
-bool qp_may_be_written(void)
+bool qp_region_fits_file_limit(void)
 {
     return false;
 }
 
-bool qp_prepare_file(int file)
+bool qp_region_prepare_file(int file)
 {
     (void)file;
     return false;
 }
 
-void qp_region_identify(void) {}
+void qp_region_write_identity(void) {}
 #endif

@@ -48,7 +48,7 @@ const char *qp_region_path(void)
 /* Creates a file in a directory: without a name or, if that is impossible, with the region's name.
  * Only the file's owner may read the file, whatever the program's umask is. Returns the descriptor
  * (owned by the caller), or -1 on failure. */
-static int open_new(const char *directory, bool *is_named)
+static int create_file(const char *directory, bool *is_named)
 {
     int file = -1;
 #ifdef O_TMPFILE
@@ -62,7 +62,7 @@ static int open_new(const char *directory, bool *is_named)
         shared.may_have_room_later |= errno == EMFILE || errno == ENFILE;
         return -1;
     }
-    file = qp_above_standard(file);
+    file = qp_move_above_stdio(file);
     if (file >= 0 && fchmod(file, 0600) != 0) {
         close(file);
         file = -1;
@@ -83,7 +83,7 @@ static bool name_file(int file)
 
 /* Creates a file in a directory on a memory file system. Returns the descriptor (owned by the
  * caller), or -1 on failure. Sets `*is_named` if the file already has its name. */
-static int make_file(const char *directory, size_t length, bool *is_named)
+static int create_memory_file(const char *directory, size_t length, bool *is_named)
 {
     char place[QP_SHARED_PATH_BYTES];
     uint64_t random = qp_clock_ticks() * QP_GOLDEN_RATIO ^ (uint64_t)getpid();
@@ -94,7 +94,7 @@ static int make_file(const char *directory, size_t length, bool *is_named)
         return -1;
     }
     snprintf(place, sizeof place, "%.*s", (int)length, directory);
-    int file = open_new(place, is_named);
+    int file = create_file(place, is_named);
     if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS)) {
         if (*is_named) {
             unlink(shared.path);
@@ -113,7 +113,7 @@ static bool share_file(int file, bool *is_named)
                      mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
     if (is_shared) {
-        qp_region_moved(true);
+        qp_region_remapped(true);
     }
     qp_thread_usage_unlock();
     return is_shared;
@@ -152,7 +152,7 @@ void qp_region_unshare(void)
     if (shared.path[0]) {
         qp_thread_usage_lock();
         make_private(QP_TABLES);
-        qp_region_moved(false);
+        qp_region_remapped(false);
         qp_thread_usage_unlock();
         shared.path[0] = 0;
     }
@@ -163,7 +163,7 @@ static void separate_from_parent(void)
 {
     if (shared.path[0]) {
         shared.is_lost = !make_private(QP_FIRST_SUMS);
-        qp_region_left();
+        qp_region_remapped_in_child();
         shared.path[0] = 0;
     }
 }
@@ -175,7 +175,7 @@ bool qp_region_is_lost(void)
     return is_lost;
 }
 
-void qp_region_share_again(void)
+void qp_region_retry_share(void)
 {
     qp_share_awaited = qp_share_awaited || (shared.may_have_room_later && !shared.path[0]);
 }
@@ -191,19 +191,19 @@ void qp_region_share(void)
     if (shared.path[0] || !watches_forks) {
         return;
     }
-    qp_region_identify();
-    qp_written before = qp_written_so_far;
+    qp_region_write_identity();
+    qp_written_bytes before = qp_written_so_far;
     const char *directory = shared.directories;
     while (*directory) {
         size_t length = strcspn(directory, "\n");
         bool is_named = false;
-        int file = make_file(directory, length, &is_named);
+        int file = create_memory_file(directory, length, &is_named);
         bool is_shared = file >= 0 && share_file(file, &is_named);
         if (file >= 0) {
             close(file);
         }
         if (is_shared) {
-            qp_written_leave_out(before);
+            qp_written_exclude_from_usage(before);
             return;
         }
         if (file >= 0 && is_named) {
@@ -222,7 +222,7 @@ static bool copy_path(char to[QP_SHARED_PATH_BYTES], const char *from)
     return fits && *from;
 }
 
-void qp_region_share_in(const char *directories, const char *name)
+void qp_region_set_directories(const char *directories, const char *name)
 {
     bool is_wanted = copy_path(shared.directories, directories) && copy_path(shared.name, name);
     qp_share_awaited = is_wanted && !shared.path[0];
@@ -235,7 +235,7 @@ void qp_region_share(void)
     qp_share_awaited = false;
 }
 
-void qp_region_share_in(const char *directories, const char *name)
+void qp_region_set_directories(const char *directories, const char *name)
 {
     (void)directories;
     (void)name;
@@ -243,7 +243,7 @@ void qp_region_share_in(const char *directories, const char *name)
 
 void qp_region_unshare(void) {}
 
-void qp_region_share_again(void) {}
+void qp_region_retry_share(void) {}
 
 bool qp_region_is_lost(void)
 {

@@ -19,13 +19,13 @@ extern bool qp_share_awaited;
 /* Sets the directories, separated by newlines, and the prefix of the file's name. Skips directories
  * that are not on a memory file system. Both texts are copied. If a text is too long, no file is
  * made. */
-void qp_region_share_in(const char *directories, const char *name);
+void qp_region_set_directories(const char *directories, const char *name);
 
 /* Makes the region a file. The caller must hold the GIL. */
 void qp_region_share(void);
 
 /* Must be called at a turn. Requests another try at the next call, if no descriptor was free. */
-void qp_region_share_again(void);
+void qp_region_retry_share(void);
 
 /* Returns true in a forked child if there was no memory for a copy of the region. Later calls
  * return false. */

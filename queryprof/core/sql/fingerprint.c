@@ -10,14 +10,14 @@
 #include "sql/tokens.h"
 
 /* Returns whether a keyword is part of EXPLAIN QUERY PLAN; the statement's own verb follows. */
-static bool explains(const char *verb)
+static bool is_explain_keyword(const char *verb)
 {
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
 }
 
 /* Returns whether a name here is the name of a savepoint. Libraries give each savepoint a different
  * name. */
-static bool names_savepoint(const scanner *s)
+static bool is_savepoint_name(const scanner *s)
 {
     bool rolls_back = is_keyword(s->verb, "ROLLBACK");
     return is_keyword(s->verb, "SAVEPOINT") || is_keyword(s->verb, "RELEASE") ||
@@ -27,25 +27,25 @@ static bool names_savepoint(const scanner *s)
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
     const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
-    bool is_savepoint = names_savepoint(s);
+    bool is_savepoint = is_savepoint_name(s);
     bool is_word = is_savepoint && keyword && is_keyword(keyword, "SAVEPOINT");
     if (!is_word && (!keyword || qp_keyword_is_name(s, keyword, word + length))) {
         bool is_shown = qp_word_is_shown(s, word, length) && !is_savepoint;
         s->name = (const char *)word;
         s->name_length = length;
-        qp_put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
-               is_shown ? length : 1);
+        qp_put_token(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
+                     is_shown ? length : 1);
         return;
     }
     if (is_keyword(keyword, "FROM") && s->last == KEYWORD && is_keyword(s->keyword, "DISTINCT")) {
-        qp_put(s, OPERATOR, keyword, length); /* IS DISTINCT FROM compares */
+        qp_put_token(s, OPERATOR, keyword, length); /* IS DISTINCT FROM compares */
         return;
     }
     scope *innermost = &s->scopes[s->depth];
     if (strcmp(keyword, "NULL") == 0 && (s->last == OPEN || s->last == COMMA) && !s->unfolded) {
         bool in_row = s->depth > 0 && s->scopes[s->depth - 1].kind == VALUES;
         if (in_row || innermost->kind == IN_LIST) {
-            qp_put(s, LITERAL, "?", 1);
+            qp_put_token(s, LITERAL, "?", 1);
             return;
         }
     }
@@ -55,13 +55,13 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
         innermost->kind = PARENTHESES; /* IN (SELECT ...) is not a list of values */
     }
     if (!s->unfolded && innermost->kind == VALUES) {
-        qp_close_values(s);
+        qp_close_values_list(s);
     }
     qp_clause_after_keyword(s, keyword);
-    qp_put(s, KEYWORD, keyword, length);
+    qp_put_token(s, KEYWORD, keyword, length);
     s->keyword_before = s->keyword;
     s->keyword = keyword;
-    s->verb = *s->verb && !explains(s->verb) ? s->verb : keyword;
+    s->verb = *s->verb && !is_explain_keyword(s->verb) ? s->verb : keyword;
     s->last_is_in = !strcmp(keyword, "IN");
     if (values) {
         qp_open_scope(s, VALUES);
@@ -81,9 +81,9 @@ static void put_word_or_prefixed_literal(scanner *s)
         s->kind = QP_TEXT_NO_SQL; /* Oracle's q'[it's]', whose end is unknown */
     }
     if (length == 1 && is_prefix) { /* x'00ff' */
-        s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_length(s)
-                                                                 : qp_quoted_length(s, '\'');
-        qp_put(s, LITERAL, "?", 1);
+        s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_literal_length(s)
+                                                                 : qp_quoted_text_length(s, '\'');
+        qp_put_token(s, LITERAL, "?", 1);
     } else {
         put_word(s, start, length);
     }
@@ -91,15 +91,15 @@ static void put_word_or_prefixed_literal(scanner *s)
 
 static void put_quoted(scanner *s, unsigned char quote)
 {
-    size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
+    size_t length = qp_quoted_text_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
     /* In MySQL, a quoted text directly after another quoted text continues that text. */
     bool goes_on = s->dialect == QP_ANY_SQL && quote == '"' && s->last == LITERAL;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) &&
-                   !names_savepoint(s) && !goes_on;
-    qp_put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?",
-           is_name ? length : 1);
+                   !is_savepoint_name(s) && !goes_on;
+    qp_put_token(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?",
+                 is_name ? length : 1);
     s->at = end;
 }
 
@@ -117,11 +117,11 @@ static void put_number(scanner *s)
                    (s->last == COMMA && clause_of(s) == ORDER);
     bool is_size = clause_of(s) == SIZES;
     bool is_shown = length < LONGEST && ((is_item && ends) || is_size);
-    qp_put(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
+    qp_put_token(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
 }
 
 /* Returns whether the PRAGMA takes a table or index name in parentheses. */
-static bool takes_name(const scanner *s)
+static bool pragma_takes_name(const scanner *s)
 {
     static const char *const pragmas[] = {"table_info", "table_xinfo",      "index_list",
                                           "index_info", "index_xinfo",      "foreign_key_list",
@@ -139,14 +139,14 @@ static bool takes_name(const scanner *s)
 static void put_pragma_value(scanner *s)
 {
     bool in_parentheses = *s->at == '(';
-    qp_put(s, in_parentheses ? OPEN : OPERATOR, (const char *)s->at, 1);
-    qp_put(s, LITERAL, "?", 1);
+    qp_put_token(s, in_parentheses ? OPEN : OPERATOR, (const char *)s->at, 1);
+    qp_put_token(s, LITERAL, "?", 1);
     while (s->at < s->end && *s->at != ';') {
         bool quoted = *s->at == '\'' || *s->at == '"' || *s->at == '`';
         s->at += quoted ? skip_quoted(s->at, s->end, *s->at) : 1;
     }
     if (in_parentheses) {
-        qp_put(s, CLOSE, ")", 1);
+        qp_put_token(s, CLOSE, ")", 1);
     }
 }
 
@@ -154,35 +154,35 @@ static void scan_token(scanner *s)
 {
     unsigned char c = *s->at;
     size_t length;
-    if (is_keyword(s->verb, "PRAGMA") && (c == '=' || (c == '(' && !takes_name(s)))) {
+    if (is_keyword(s->verb, "PRAGMA") && (c == '=' || (c == '(' && !pragma_takes_name(s)))) {
         put_pragma_value(s);
     } else if (c == '\'') {
-        s->at += qp_quoted_length(s, '\'');
-        qp_put(s, LITERAL, "?", 1);
-    } else if (c == '"' || c == '`' || (c == '[' && qp_bracket_quotes(s))) {
+        s->at += qp_quoted_text_length(s, '\'');
+        qp_put_token(s, LITERAL, "?", 1);
+    } else if (c == '"' || c == '`' || (c == '[' && qp_bracket_begins_name(s))) {
         put_quoted(s, c);
     } else if (c == '$' && (length = qp_dollar_quoted_length(s))) {
         s->at += length;
-        qp_put(s, LITERAL, "?", 1);
+        qp_put_token(s, LITERAL, "?", 1);
     } else if (qp_number_starts(s->at, s->end)) {
         put_number(s);
     } else if (is_word_start(c)) {
         put_word_or_prefixed_literal(s);
     } else if (((c == '?' || c == ':' || c == '@' || c == '$') &&
                 (length = qp_parameter_length(s))) ||
-               (length = qp_format_length(s))) {
+               (length = qp_format_parameter_length(s))) {
         bool is_shown = s->kind != QP_TEXT_NO_SQL || length == 1;
-        qp_put(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
-               is_shown ? length : 1);
+        qp_put_token(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
+                     is_shown ? length : 1);
         s->at += length;
     } else if (qp_at_signed_number(s)) {
         s->at++;
     } else if (c == '(') {
         s->at++;
-        qp_put_open(s);
+        qp_put_open_parenthesis(s);
     } else if (c == ')') {
         s->at++;
-        qp_put_close(s);
+        qp_put_close_parenthesis(s);
     } else if (c == ',') {
         s->at++;
         qp_put_separator(s, COMMA, ",", VALUES);
@@ -191,19 +191,19 @@ static void scan_token(scanner *s)
         qp_put_separator(s, SEMICOLON, ";", SCRIPT);
     } else if (c == '.') {
         s->at++;
-        qp_put(s, DOT, ".", 1);
+        qp_put_token(s, DOT, ".", 1);
     } else {
         if (c == '#' && s->dialect == QP_ANY_SQL) { /* MySQL's comment, or an operator */
             s->kind = QP_TEXT_NO_SQL;
         }
         length = qp_operator_length(s);
-        qp_put(s, OPERATOR, (const char *)s->at, length);
+        qp_put_token(s, OPERATOR, (const char *)s->at, length);
         s->at += length;
     }
 }
 
-static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind, char *out,
-                   const qp_sql_words *words, qp_sql_words *found)
+static size_t scan_sql(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind,
+                       char *out, const qp_sql_words *words, qp_sql_words *found)
 {
     scanner s = {.at = (const unsigned char *)sql,
                  .end = (const unsigned char *)sql + length,
@@ -221,9 +221,9 @@ static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_k
         scan_token(&s);
         s.at = skip_blanks(&s, s.at);
     }
-    qp_close_values(&s);
+    qp_close_values_list(&s);
     if (s.depth == 0) {
-        qp_end_item(&s, &s.scopes[0]);
+        qp_end_list_item(&s, &s.scopes[0]);
     }
     while (s.length && (out[s.length - 1] == ';' || out[s.length - 1] == ' ')) {
         s.length--;
@@ -238,10 +238,10 @@ static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_k
 static char scratch[QP_STATEMENT_BYTES];
 static qp_sql_words collected;
 
-static const qp_sql_words *collect(const char *sql, size_t length, qp_dialect dialect)
+static const qp_sql_words *collect_words(const char *sql, size_t length, qp_dialect dialect)
 {
     collected = (qp_sql_words){.table_count = 0};
-    scan(sql, length, dialect, QP_TEXT_SQL, scratch, NULL, &collected);
+    scan_sql(sql, length, dialect, QP_TEXT_SQL, scratch, NULL, &collected);
     return &collected;
 }
 
@@ -255,12 +255,13 @@ size_t qp_fingerprint(const char *sql, size_t length, qp_dialect dialect, qp_tex
 {
     static const qp_sql_words none;
     bool is_plain = kind == QP_TEXT_NO_SQL || !has_quotes(sql, length);
-    const qp_sql_words *words = is_plain ? &none : collect(sql, length, dialect);
-    return scan(sql, length, dialect, kind, out, words, NULL);
+    const qp_sql_words *words = is_plain ? &none : collect_words(sql, length, dialect);
+    return scan_sql(sql, length, dialect, kind, out, words, NULL);
 }
 
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length)
 {
-    const qp_sql_words *words = has_quotes(sql, length) ? collect(sql, length, QP_SQLITE) : NULL;
+    const qp_sql_words *words =
+        has_quotes(sql, length) ? collect_words(sql, length, QP_SQLITE) : NULL;
     return words && words->hidden_count ? words : NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "sql/positions.h"
 
-static bool wants_space(token_kind last, token_kind next)
+static bool needs_space(token_kind last, token_kind next)
 {
     if (last == NOTHING || last == OPEN || last == DOT) {
         return false;
@@ -16,9 +16,9 @@ static bool wants_space(token_kind last, token_kind next)
     return !(next == OPEN && (last == WORD || last == QUOTED));
 }
 
-void qp_put(scanner *s, token_kind kind, const char *text, size_t length)
+void qp_put_token(scanner *s, token_kind kind, const char *text, size_t length)
 {
-    size_t space = wants_space(s->last, kind);
+    size_t space = needs_space(s->last, kind);
     if (s->full || s->length + space + length > QP_STATEMENT_BYTES) {
         s->full = true;
         return;
@@ -58,7 +58,7 @@ static size_t skip_parameter_name(const char *at, size_t length)
 }
 
 /* Returns whether two items of a list are equal, apart from the names of their parameters. */
-static bool same_item(const char *a, size_t a_length, const char *b, size_t b_length)
+static bool are_equal_items(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t i = 0, j = 0;
     char quote = 0;
@@ -85,15 +85,15 @@ static bool same_item(const char *a, size_t a_length, const char *b, size_t b_le
     return i == a_length && j == b_length;
 }
 
-void qp_end_item(scanner *s, scope *list)
+void qp_end_list_item(scanner *s, scope *list)
 {
     if (!list->item_open || s->full) {
         return;
     }
     list->item_open = false;
     if (list->has_previous &&
-        same_item(s->out + list->previous_start, list->previous_end - list->previous_start,
-                  s->out + list->item_start, s->length - list->item_start)) {
+        are_equal_items(s->out + list->previous_start, list->previous_end - list->previous_start,
+                        s->out + list->item_start, s->length - list->item_start)) {
         s->length = list->previous_end;
         s->last = list->previous_last;
         return;
@@ -113,46 +113,46 @@ void qp_open_scope(scanner *s, scope_kind kind)
     s->scopes[++s->depth] = (scope){.kind = kind};
 }
 
-void qp_close_values(scanner *s)
+void qp_close_values_list(scanner *s)
 {
     while (!s->unfolded && s->scopes[s->depth].kind == VALUES) {
-        qp_end_item(s, &s->scopes[s->depth]);
+        qp_end_list_item(s, &s->scopes[s->depth]);
         s->depth--;
     }
 }
 
-void qp_put_open(scanner *s)
+void qp_put_open_parenthesis(scanner *s)
 {
-    /* Read before qp_put() clears it. */
+    /* Read before qp_put_token() clears it. */
     bool in_list = s->last_is_in;
-    clause_kind clause = qp_clause_opened(s);
-    qp_put(s, OPEN, "(", 1);
+    clause_kind clause = qp_clause_in_parenthesis(s);
+    qp_put_token(s, OPEN, "(", 1);
     qp_open_scope(s, in_list ? IN_LIST : PARENTHESES);
     if (!s->unfolded) {
         s->scopes[s->depth].clause = clause;
     }
 }
 
-void qp_put_close(scanner *s)
+void qp_put_close_parenthesis(scanner *s)
 {
     if (s->unfolded) {
         s->unfolded--;
     } else {
-        qp_close_values(s);
+        qp_close_values_list(s);
         if (s->depth > 0) {
             if (s->scopes[s->depth].kind == IN_LIST) {
-                qp_end_item(s, &s->scopes[s->depth]);
+                qp_end_list_item(s, &s->scopes[s->depth]);
             }
             s->depth--;
         }
     }
-    qp_put(s, CLOSE, ")", 1);
+    qp_put_token(s, CLOSE, ")", 1);
 }
 
 void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind list)
 {
     if (kind == SEMICOLON) {
-        qp_close_values(s);
+        qp_close_values_list(s);
         s->verb = s->keyword = s->keyword_before = "";
         s->scopes[0].clause = EXPRESSIONS;
     }
@@ -160,11 +160,11 @@ void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind 
     bool separates =
         !s->unfolded && (innermost->kind == list || (kind == COMMA && innermost->kind == IN_LIST));
     if (separates) {
-        qp_end_item(s, innermost);
+        qp_end_list_item(s, innermost);
         innermost->item_open = true; /* the separator does not start an item */
     }
     if (s->last != NOTHING && !(kind == SEMICOLON && s->last == SEMICOLON)) {
-        qp_put(s, kind, text, 1);
+        qp_put_token(s, kind, text, 1);
     }
     if (separates) {
         innermost->item_open = false;

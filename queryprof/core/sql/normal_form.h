@@ -7,11 +7,11 @@
 #include "sql/scanner.h"
 
 /* Writes a token. */
-void qp_put(scanner *s, token_kind kind, const char *text, size_t length);
+void qp_put_token(scanner *s, token_kind kind, const char *text, size_t length);
 
 /* Writes a parenthesis, and opens or closes its scope. */
-void qp_put_open(scanner *s);
-void qp_put_close(scanner *s);
+void qp_put_open_parenthesis(scanner *s);
+void qp_put_close_parenthesis(scanner *s);
 
 /* Writes a comma or semicolon, which separates the items of a list. */
 void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind list);
@@ -19,7 +19,7 @@ void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind 
 void qp_open_scope(scanner *s, scope_kind kind);
 
 /* Ends the innermost scope if it is a VALUES list. */
-void qp_close_values(scanner *s);
+void qp_close_values_list(scanner *s);
 
 /* Ends the current item of a list, and drops it if it equals the previous item. */
-void qp_end_item(scanner *s, scope *list);
+void qp_end_list_item(scanner *s, scope *list);

@@ -23,7 +23,7 @@ static bool is_before_name(const char *keyword)
 }
 
 /* Returns the character that follows a word, after blanks; 0 at the end. */
-static unsigned char next_of(scanner *s, const unsigned char *end)
+static unsigned char next_character(scanner *s, const unsigned char *end)
 {
     const unsigned char *next = skip_blanks(s, end);
     return next < s->end ? *next : 0;
@@ -84,7 +84,7 @@ bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *en
     if (!may_be_name(keyword)) {
         return false;
     }
-    unsigned char next = next_of(s, end);
+    unsigned char next = next_character(s, end);
     const char *after = keyword_after(s, end);
     clause_kind clause = clause_of(s);
     if (s->last == KEYWORD && is_keyword(s->keyword, "AS")) {
@@ -108,9 +108,9 @@ bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *en
 
 typedef enum { A_NAME, AN_ALIAS, AN_ITEM, A_VALUE } position;
 
-static position position_of(scanner *s, const unsigned char *end)
+static position word_position(scanner *s, const unsigned char *end)
 {
-    unsigned char next = next_of(s, end);
+    unsigned char next = next_character(s, end);
     clause_kind clause = clause_of(s);
     bool is_refused = s->kind == QP_TEXT_UNKNOWN_NAMES; /* a.b may be a value without quotes */
     if (s->last == DOT) {
@@ -144,7 +144,7 @@ static position position_of(scanner *s, const unsigned char *end)
     return after_operand(s) && !(is_refused && s->last == LITERAL) ? AN_ALIAS : A_VALUE;
 }
 
-static void keep_word(qp_word *list, int *count, const unsigned char *text, size_t length)
+static void append_word(qp_word *list, int *count, const unsigned char *text, size_t length)
 {
     if (*count < QP_WORDS_KEPT) {
         list[(*count)++] = (qp_word){(const char *)text, length};
@@ -152,18 +152,18 @@ static void keep_word(qp_word *list, int *count, const unsigned char *text, size
 }
 
 /* Returns whether the word here is the name of a table or of the table's database. */
-static bool is_table(const scanner *s)
+static bool is_table_name(const scanner *s)
 {
     static const char *const words[] = {"FROM", "JOIN", "INTO", "UPDATE", NULL};
     return (s->last == KEYWORD && is_one_of(s->keyword, words)) || s->last == DOT ||
            (s->last == COMMA && clause_of(s) == TABLES);
 }
 
-static void note_name(scanner *s, const unsigned char *text, size_t length)
+static void add_name(scanner *s, const unsigned char *text, size_t length)
 {
     qp_word_set_add(&s->found->names, qp_word_hash((const char *)text, length));
-    if (is_table(s)) {
-        keep_word(s->found->tables, &s->found->table_count, text, length);
+    if (is_table_name(s)) {
+        append_word(s->found->tables, &s->found->table_count, text, length);
     }
 }
 
@@ -171,14 +171,14 @@ static void collect_quoted(scanner *s, const unsigned char *text, size_t length,
 {
     uint64_t hash = qp_word_hash((const char *)text, length);
     if (where == A_NAME) {
-        note_name(s, text, length);
+        add_name(s, text, length);
     } else if (where == AN_ALIAS) {
         qp_word_set_add(&s->found->aliases, hash);
     } else if (where == A_VALUE) {
         qp_word_set_add(&s->found->values, hash);
     }
     if (where != A_NAME && where != AN_ALIAS) {
-        keep_word(s->found->hidden, &s->found->hidden_count, text, length);
+        append_word(s->found->hidden, &s->found->hidden_count, text, length);
     }
 }
 
@@ -197,7 +197,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
         : (quote == '[' && s->kind != QP_TEXT_UNKNOWN_NAMES) ||
                 (s->dialect == QP_STANDARD_SQL && s->kind == QP_TEXT_SQL && quote == '"')
             ? A_NAME
-            : position_of(s, end);
+            : word_position(s, end);
     if (!s->words) {
         collect_quoted(s, text, length, where);
         return true;
@@ -222,11 +222,11 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length)
         return false;
     }
     if (!s->words) {
-        note_name(s, text, length);
+        add_name(s, text, length);
         return true;
     }
     return s->kind == QP_TEXT_SQL ||
-           (s->kind == QP_TEXT_UNKNOWN_NAMES && position_of(s, text + length) != A_VALUE);
+           (s->kind == QP_TEXT_UNKNOWN_NAMES && word_position(s, text + length) != A_VALUE);
 }
 
 void qp_clause_after_keyword(scanner *s, const char *keyword)
@@ -271,7 +271,7 @@ void qp_clause_after_name(scanner *s)
     }
 }
 
-clause_kind qp_clause_opened(const scanner *s)
+clause_kind qp_clause_in_parenthesis(const scanner *s)
 {
     bool after_name = s->last == WORD || s->last == QUOTED;
     static const char *const direct[] = {"USING", "CONFLICT", "KEY", "UNIQUE", NULL};

@@ -25,4 +25,4 @@ void qp_clause_after_keyword(scanner *s, const char *keyword);
 void qp_clause_after_name(scanner *s);
 
 /* Returns the content of a parenthesis that opens here. */
-clause_kind qp_clause_opened(const scanner *s);
+clause_kind qp_clause_in_parenthesis(const scanner *s);

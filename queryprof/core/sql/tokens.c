@@ -109,7 +109,7 @@ size_t qp_operator_length(const scanner *s)
     return 1;
 }
 
-bool qp_bracket_quotes(scanner *s)
+bool qp_bracket_begins_name(scanner *s)
 {
     if (s->dialect != QP_ANY_SQL) {
         return s->dialect == QP_SQLITE; /* PostgreSQL's brackets belong to arrays */
@@ -131,7 +131,7 @@ bool qp_bracket_quotes(scanner *s)
     return false;
 }
 
-size_t qp_format_length(const scanner *s)
+size_t qp_format_parameter_length(const scanner *s)
 {
     const unsigned char *p = s->at + 1;
     if (*s->at != '%' || after_operand(s)) {
@@ -155,7 +155,7 @@ bool qp_at_signed_number(scanner *s)
     return qp_number_starts(skip_blanks(s, s->at + 1), s->end);
 }
 
-size_t qp_escaped_length(const scanner *s)
+size_t qp_escaped_literal_length(const scanner *s)
 {
     const unsigned char *p = s->at + 1, *end = s->end;
     while (p < end && (*p != '\'' || (p + 1 < end && p[1] == '\''))) {
@@ -164,7 +164,7 @@ size_t qp_escaped_length(const scanner *s)
     return (size_t)((p < end ? p + 1 : end) - s->at);
 }
 
-size_t qp_quoted_length(scanner *s, unsigned char close)
+size_t qp_quoted_text_length(scanner *s, unsigned char close)
 {
     size_t length = skip_quoted(s->at, s->end, close);
     for (size_t i = 1; s->dialect != QP_SQLITE && i < length; i++) {

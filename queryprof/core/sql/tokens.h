@@ -10,22 +10,22 @@ size_t qp_dollar_quoted_length(const scanner *s);
 
 /* Returns the length of a quoted text, from its opening quote. If a backslash may have escaped a
  * quote, the rest of the text is ambiguous, and none of its words is shown. */
-size_t qp_quoted_length(scanner *s, unsigned char close);
+size_t qp_quoted_text_length(scanner *s, unsigned char close);
 
 /* Returns whether the bracket at the scanner's position begins a name. If the dialect is unknown
  * and the bracket contains a quote, the text after the bracket is not shown. */
-bool qp_bracket_quotes(scanner *s);
+bool qp_bracket_begins_name(scanner *s);
 
 /* Returns the length of PostgreSQL's literal E'...', from its quote on. A backslash escapes the
  * next character. */
-size_t qp_escaped_length(const scanner *s);
+size_t qp_escaped_literal_length(const scanner *s);
 
 /* Returns the length of a parameter: ?, ?1, :a, @a, $a, $a::b(c). */
 size_t qp_parameter_length(const scanner *s);
 
 /* Returns the length of another driver's parameter: %s, %b, %t, %(name)s. 0 for a modulo (`a %s` is
  * the column a modulo the column s). */
-size_t qp_format_length(const scanner *s);
+size_t qp_format_parameter_length(const scanner *s);
 
 /* Returns the length of an operator: at least one character. */
 size_t qp_operator_length(const scanner *s);

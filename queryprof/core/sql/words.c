@@ -12,13 +12,13 @@ typedef struct {
 
 static large_set columns;
 
-bool qp_sql_words_start(void)
+bool qp_known_columns_start(void)
 {
     columns = (large_set){qp_allocate(SLOTS, sizeof(uint64_t)), 0};
     return columns.slots != NULL;
 }
 
-void qp_sql_words_stop(void)
+void qp_known_columns_stop(void)
 {
     qp_free(columns.slots);
     columns = (large_set){NULL, 0};
@@ -37,7 +37,7 @@ uint64_t qp_word_hash(const char *text, size_t length)
 
 /* Returns the slot of a hash among `count` slots (a power of two), or the free slot for the
  * hash. */
-static uint64_t *place_of(uint64_t *slots, uint32_t count, uint64_t hash)
+static uint64_t *hash_slot(uint64_t *slots, uint32_t count, uint64_t hash)
 {
     uint32_t slot = (uint32_t)(hash >> 32) & (count - 1);
     while (slots[slot] && slots[slot] != hash) {
@@ -48,30 +48,30 @@ static uint64_t *place_of(uint64_t *slots, uint32_t count, uint64_t hash)
 
 bool qp_word_set_has(const qp_word_set *set, uint64_t hash)
 {
-    return *place_of((uint64_t *)set->slots, QP_WORD_SLOTS, hash) != 0;
+    return *hash_slot((uint64_t *)set->slots, QP_WORD_SLOTS, hash) != 0;
 }
 
 void qp_word_set_add(qp_word_set *set, uint64_t hash)
 {
-    uint64_t *place = place_of(set->slots, QP_WORD_SLOTS, hash);
+    uint64_t *place = hash_slot(set->slots, QP_WORD_SLOTS, hash);
     if (!*place && set->count < QP_WORD_SLOTS / 2) {
         *place = hash;
         set->count++;
     }
 }
 
-static void add(large_set *set, uint64_t hash)
+static void large_set_add(large_set *set, uint64_t hash)
 {
-    uint64_t *place = set->slots ? place_of(set->slots, SLOTS, hash) : NULL;
+    uint64_t *place = set->slots ? hash_slot(set->slots, SLOTS, hash) : NULL;
     if (place && !*place && set->count < SLOTS / 2) {
         *place = hash;
         set->count++;
     }
 }
 
-static bool has(const large_set *set, uint64_t hash)
+static bool large_set_has(const large_set *set, uint64_t hash)
 {
-    return set->slots && *place_of(set->slots, SLOTS, hash);
+    return set->slots && *hash_slot(set->slots, SLOTS, hash);
 }
 
 static uint64_t column_hash(uint64_t table, uint64_t column)
@@ -80,17 +80,18 @@ static uint64_t column_hash(uint64_t table, uint64_t column)
     return hash ? hash : 1;
 }
 
-void qp_column_learn(const qp_word *table, const qp_word *column)
+void qp_known_columns_add(const qp_word *table, const qp_word *column)
 {
-    add(&columns, column_hash(qp_word_hash(table->text, table->length),
-                              qp_word_hash(column->text, column->length)));
+    large_set_add(&columns, column_hash(qp_word_hash(table->text, table->length),
+                                        qp_word_hash(column->text, column->length)));
 }
 
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column)
 {
     for (int i = 0; i < words->table_count; i++) {
         const qp_word *table = &words->tables[i];
-        if (has(&columns, column_hash(qp_word_hash(table->text, table->length), column))) {
+        if (large_set_has(&columns,
+                          column_hash(qp_word_hash(table->text, table->length), column))) {
             return true;
         }
     }

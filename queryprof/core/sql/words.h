@@ -44,7 +44,7 @@ typedef enum {
 
 /* Returns whether a database system reads words in double quotes only as names, never as
  * strings. */
-static inline bool qp_quotes_names(qp_system system)
+static inline bool qp_system_quotes_names(qp_system system)
 {
     return system == QP_SYSTEM_POSTGRESQL || system == QP_SYSTEM_DUCKDB;
 }
@@ -79,11 +79,11 @@ bool qp_word_set_has(const qp_word_set *set, uint64_t hash);
 void qp_word_set_add(qp_word_set *set, uint64_t hash);
 
 /* Allocates the set of columns. Returns false if out of memory. */
-bool qp_sql_words_start(void);
-void qp_sql_words_stop(void);
+bool qp_known_columns_start(void);
+void qp_known_columns_stop(void);
 
 /* Adds a column of a table to the set, as SQLite reported it. */
-void qp_column_learn(const qp_word *table, const qp_word *column);
+void qp_known_columns_add(const qp_word *table, const qp_word *column);
 
 /* Returns whether one of the tables of a text is known to have this column. */
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column);

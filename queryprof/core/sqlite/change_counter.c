@@ -12,7 +12,7 @@ static struct {
     size_t bytes;  /* size of the field: 8 since SQLite 3.37 */
 } place;
 
-static bool run(void *db, const char *sql)
+static bool run_sql(void *db, const char *sql)
 {
     void *statement = NULL;
     bool done = qp_sqlite.prepare(db, sql, -1, &statement, NULL) == 0 && statement &&
@@ -44,7 +44,7 @@ static void write_at(void *db, size_t offset, int64_t value)
 
 /* Returns the only offset that contained the number of changed rows after each of these statements;
  * 0 if there are several such offsets or none. */
-static size_t search(void *db)
+static size_t find_offset(void *db)
 {
     enum { CANDIDATES = 64 };
     /* All these numbers of rows differ from each other, from the rowids and from the totals, so
@@ -64,7 +64,7 @@ static size_t search(void *db)
     size_t candidates[CANDIDATES];
     size_t count = 0, size = (size_t)qp_sqlite.msize(db);
     for (size_t round = 0; round < sizeof rounds / sizeof *rounds; round++) {
-        if (!run(db, rounds[round].sql) || qp_sqlite.changes(db) != rounds[round].changes) {
+        if (!run_sql(db, rounds[round].sql) || qp_sqlite.changes(db) != rounds[round].changes) {
             return 0;
         }
         size_t kept = 0;
@@ -87,7 +87,7 @@ static size_t search(void *db)
     return count == 1 ? candidates[0] : 0;
 }
 
-void qp_changes_find(void *db)
+void qp_change_counter_find(void *db)
 {
     static const int64_t tried[] = {7, 0, 123456, 1};
     if (place.offset) {
@@ -95,10 +95,10 @@ void qp_changes_find(void *db)
                  * it */
     }
     place.bytes = qp_sqlite.has_wide_changes ? sizeof(int64_t) : sizeof(int32_t);
-    if (!run(db, "CREATE TEMP TABLE t(a)")) {
+    if (!run_sql(db, "CREATE TEMP TABLE t(a)")) {
         return;
     }
-    size_t offset = search(db);
+    size_t offset = find_offset(db);
     int total = qp_sqlite.total_changes(db);
     for (size_t i = 0; offset && i < sizeof tried / sizeof *tried; i++) {
         write_at(db, offset, tried[i]);
@@ -106,20 +106,20 @@ void qp_changes_find(void *db)
         offset = is_it ? offset : 0;
     }
     place.offset = offset;
-    run(db, "DROP TABLE t");
+    run_sql(db, "DROP TABLE t");
 }
 
-bool qp_changes_known(void)
+bool qp_change_counter_is_known(void)
 {
     return place.offset != 0;
 }
 
-int64_t qp_changes_save(const void *db)
+int64_t qp_change_counter_read(const void *db)
 {
     return read_at(db, place.offset);
 }
 
-void qp_changes_put_back(void *db, int64_t changes)
+void qp_change_counter_restore(void *db, int64_t changes)
 {
     write_at(db, place.offset, changes);
 }

@@ -38,7 +38,7 @@ static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
     return bytes;
 }
 
-qp_column_question *qp_columns_question(PyObject *sql)
+qp_column_question *qp_column_question_new(PyObject *sql)
 {
     Py_ssize_t length;
     const char *bytes = utf8_of(sql, &length);
@@ -58,7 +58,7 @@ qp_column_question *qp_columns_question(PyObject *sql)
     return question;
 }
 
-void qp_columns_request(qp_column_question *question, void *db)
+void qp_column_question_answer(qp_column_question *question, void *db)
 {
     char table[MAX_NAME], column[MAX_NAME];
     for (int i = 0; qp_sqlite.table_column_metadata && i < question->word_count; i++) {
@@ -71,12 +71,12 @@ void qp_columns_request(qp_column_question *question, void *db)
     }
 }
 
-void qp_columns_learn(const qp_column_question *question)
+void qp_column_question_store(const qp_column_question *question)
 {
     for (int i = 0; i < question->word_count; i++) {
         for (int j = 0; j < question->table_count; j++) {
             if (question->is_column[i][j]) {
-                qp_column_learn(&question->tables[j], &question->words[i]);
+                qp_known_columns_add(&question->tables[j], &question->words[i]);
             }
         }
     }

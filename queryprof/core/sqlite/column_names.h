@@ -25,11 +25,11 @@ typedef struct qp_column_question {
 /* Returns a question about the columns in a text (borrowed: any object, which must live until the
  * answer). The caller owns the question (qp_free). NULL if the text has no word in quotes that
  * may enclose a value, or if out of memory. Never raises. The caller must hold the GIL. */
-qp_column_question *qp_columns_question(PyObject *sql);
+qp_column_question *qp_column_question_new(PyObject *sql);
 
 /* Answers the question on a connection (sqlite3 *). The caller must hold the connection's mutex,
  * but not the GIL. */
-void qp_columns_request(qp_column_question *question, void *db);
+void qp_column_question_answer(qp_column_question *question, void *db);
 
 /* Stores the answer. The caller must hold the GIL. */
-void qp_columns_learn(const qp_column_question *question);
+void qp_column_question_store(const qp_column_question *question);

@@ -35,7 +35,7 @@ static void copy_detail(char *to, const char *from)
     to[length] = 0;
 }
 
-static void *prepare(void *db, const char *sql)
+static void *prepare_statement(void *db, const char *sql)
 {
     static const char prefix[] = "EXPLAIN QUERY PLAN ";
     size_t length = strlen(sql);
@@ -89,14 +89,14 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     /* changes() must be restored, because even the statement itself can call changes(): in a view,
      * a column's default, or a function of the program. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
-    bool may_ask = read && sql && (!writes || qp_changes_known());
-    int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;
-    void *explained = may_ask ? prepare(db, sql) : NULL;
+    bool may_ask = read && sql && (!writes || qp_change_counter_is_known());
+    int64_t changes = may_ask && writes ? qp_change_counter_read(db) : 0;
+    void *explained = may_ask ? prepare_statement(db, sql) : NULL;
     if (explained) {
         read_steps(explained, read);
         qp_sqlite.finalize(explained);
         if (writes) {
-            qp_changes_put_back(db, changes);
+            qp_change_counter_restore(db, changes);
             QP_ASSERT(qp_sqlite.changes(db) == (int)changes);
         }
         size_t line = DETAIL_BYTES + DEPTH * INDENTATION;
@@ -113,10 +113,10 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
     uint64_t from = qp_clock_ticks();
     explanation->statement = statement;
     if (explanation->columns) {
-        qp_columns_request(explanation->columns, db);
+        qp_column_question_answer(explanation->columns, db);
     }
     if (explanation->wants_plan) {
         read_plan(explanation, db, statement);
     }
-    explanation->ticks = qp_clock_elapsed(from, qp_clock_ticks());
+    explanation->ticks = qp_elapsed_ticks(from, qp_clock_ticks());
 }

@@ -120,7 +120,7 @@ static struct {
     const qp_sqlite_functions *last;
 } private;
 
-const qp_sqlite_functions *qp_sqlite_that_loaded(void)
+const qp_sqlite_functions *qp_sqlite_that_loaded_core(void)
 {
     const qp_sqlite_functions *last = private.last;
     private.last = NULL;
@@ -191,7 +191,7 @@ int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *cons
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         memcpy(wanted[i].function, &api[wanted[i].place], sizeof api[0]);
     }
-    private.last = qp_sqlite_of_table(api);
+    private.last = qp_sqlite_of_api_table(api);
     if (!private.last && private.count < QP_PRIVATE_LIBRARIES) {
         private.known[private.count] = found;
         private.last = &private.known[private.count++];
@@ -199,7 +199,7 @@ int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *cons
     return 0;
 }
 
-const qp_sqlite_functions *qp_sqlite_of_table(const void *api)
+const qp_sqlite_functions *qp_sqlite_of_api_table(const void *api)
 {
     for (int i = 0; api && i < private.count; i++) {
         const qp_sqlite_functions *known = &private.known[i];
@@ -210,7 +210,7 @@ const qp_sqlite_functions *qp_sqlite_of_table(const void *api)
     return NULL;
 }
 
-const char *qp_sqlite_connection(PyObject *connection, void **db)
+const char *qp_sqlite_find_db(PyObject *connection, void **db)
 {
     void *candidate = NULL, *first_field = NULL;
     if (!read_pointer((const char *)connection + sizeof(PyObject), &candidate) || !candidate) {
@@ -229,7 +229,7 @@ const char *qp_sqlite_connection(PyObject *connection, void **db)
     return "the connection's layout is not known";
 }
 
-static int find_module(PyObject *visited, void *found)
+static int note_if_module(PyObject *visited, void *found)
 {
     if (PyModule_Check(visited)) {
         *(bool *)found = true;
@@ -242,7 +242,7 @@ bool qp_connection_has_callback(PyObject *connection)
     bool found = false;
     traverseproc traverse = Py_TYPE(connection)->tp_traverse;
     if (traverse) {
-        traverse(connection, find_module, &found);
+        traverse(connection, note_if_module, &found);
     }
     return found;
 }

@@ -70,10 +70,10 @@ enum { QP_PRIVATE_LIBRARIES = 16 };
  * qp_sqlite_extension, on a driver's connection. That SQLite is a driver's private SQLite, or
  * sqlite3's. Returns NULL if no SQLite has loaded the core since the last call, or if the table is
  * full. */
-const qp_sqlite_functions *qp_sqlite_that_loaded(void);
+const qp_sqlite_functions *qp_sqlite_that_loaded_core(void);
 
 /* Returns the functions of a SQLite by its table of functions for extensions; NULL if unknown. */
-const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
+const qp_sqlite_functions *qp_sqlite_of_api_table(const void *api);
 
 /* Returns the supposed sqlite3 * of a connection (borrowed). The pointer may only be compared with
  * known pointers, because the object need not be a connection. */
@@ -84,7 +84,7 @@ static inline void *qp_connection_db(PyObject *connection)
 
 /* Checks that a sqlite3.Connection (borrowed) has its sqlite3 * at the expected place, and sets
  * `*db`. Returns NULL, or the reason for failure (static text). */
-const char *qp_sqlite_connection(PyObject *connection, void **db);
+const char *qp_sqlite_find_db(PyObject *connection, void **db);
 
 /* Returns whether the program has set a callback on a sqlite3.Connection (trace, progress or
  * authorizer; which one is unknown). A connection refers to its module only through these

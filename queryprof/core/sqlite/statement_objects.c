@@ -52,7 +52,7 @@ static int visit_object(PyObject *visited, void *context)
 }
 
 /* Searches a cache that a connection refers to. */
-static int look_into(PyObject *visited, void *context)
+static int search_if_cache(PyObject *visited, void *context)
 {
     search *s = context;
     if (!s->found && Py_IS_TYPE(visited, watched.cache_type)) {
@@ -62,7 +62,7 @@ static int look_into(PyObject *visited, void *context)
 }
 
 /* Traverses the object as the garbage collector does, which calls no code of the program. */
-static void traverse(PyObject *object, visitproc visit, search *s)
+static void traverse_object(PyObject *object, visitproc visit, search *s)
 {
     traverseproc function = object ? Py_TYPE(object)->tp_traverse : NULL;
     if (!s->found && function) {
@@ -74,8 +74,8 @@ PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void
 {
     search s = {.statement = statement};
     if (watched.type) {
-        traverse(cursor, visit_object, &s);
-        traverse(connection, look_into, &s);
+        traverse_object(cursor, visit_object, &s);
+        traverse_object(connection, search_if_cache, &s);
     }
     return s.found;
 }
@@ -92,7 +92,7 @@ static PyTypeObject *find_cache_type(void)
     return type && PyType_Check(type) ? (PyTypeObject *)type : NULL;
 }
 
-static bool belongs_to(void *db, const void *wanted)
+static bool has_statement(void *db, const void *wanted)
 {
     void *statement = qp_sqlite.next_stmt(db, NULL);
     for (int i = 0; statement && statement != wanted && i < STATEMENTS_SEARCHED; i++) {
@@ -104,7 +104,7 @@ static bool belongs_to(void *db, const void *wanted)
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends)
 {
     void *db;
-    const char *reason = qp_sqlite_connection(connection, &db);
+    const char *reason = qp_sqlite_find_db(connection, &db);
     if (reason) {
         return reason;
     }
@@ -114,7 +114,7 @@ const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *
     qp_exception_clear();
     watched.cache_type = find_cache_type();
     if (!object || (size_t)type->tp_basicsize < sizeof(PyObject) + sizeof(void *) ||
-        !belongs_to(db, statement_of(object)) || !watched.cache_type) {
+        !has_statement(db, statement_of(object)) || !watched.cache_type) {
         reason = "the layout of the driver's statements is not known";
     } else if (!watched.type) {
         watched.type = (PyTypeObject *)Py_NewRef((PyObject *)type);

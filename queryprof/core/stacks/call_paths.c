@@ -81,7 +81,7 @@ typedef struct {
     bool ours, full;
 } search;
 
-static bool has_all(const search *s)
+static bool is_complete(const search *s)
 {
     return s->users == (uint32_t)table.frames;
 }
@@ -91,11 +91,11 @@ static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, i
 {
     search *s = context;
     qp_code_owner kind;
-    if (!qp_code_find(code, globals, &kind)) {
+    if (!qp_code_find_owner(code, globals, &kind)) {
         s->full = true;
     } else if (kind == QP_CODE_USER) {
-        s->user[s->users++] = qp_line_of(code, instruction);
-        return has_all(s);
+        s->user[s->users++] = qp_line_of_instruction(code, instruction);
+        return is_complete(s);
     } else if (kind == QP_CODE_LIBRARY && s->libraries < (uint32_t)table.frames) {
         s->library[s->libraries++] = (place){code, instruction};
     } else if (kind == QP_CODE_IGNORED && !s->users) {
@@ -109,21 +109,21 @@ static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, i
 static void search_submitter(search *s, uint32_t submitter)
 {
     const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
-    for (uint32_t at = submitter; at > QP_PATH_OTHER && s->ours && !has_all(s);
+    for (uint32_t at = submitter; at > QP_PATH_OTHER && s->ours && !is_complete(s);
          at = qp_stack_outer(at)) {
-        if (lines[qp_stack_line(at)].kind == QP_CODE_USER) {
-            s->user[s->users++] = qp_stack_line(at);
+        if (lines[qp_stack_innermost_line(at)].kind == QP_CODE_USER) {
+            s->user[s->users++] = qp_stack_innermost_line(at);
         }
     }
 }
 
 /* Returns the call path that a search found. Without a frame of the program, the path consists of
  * the library's frames. */
-static uint32_t path_of(const search *s, uint32_t submitter)
+static uint32_t found_path(const search *s, uint32_t submitter)
 {
     uint32_t lines[QP_PATH_FRAMES_MAX];
     if (s->users) {
-        return qp_stack_of(s->user, s->users);
+        return qp_stack_of_lines(s->user, s->users);
     }
     if (s->full) {
         return QP_PATH_OTHER;
@@ -131,20 +131,20 @@ static uint32_t path_of(const search *s, uint32_t submitter)
     uint32_t count = 0;
     while (count < s->libraries) {
         const place *at = &s->library[count];
-        lines[count++] = qp_line_of(at->code, at->instruction);
+        lines[count++] = qp_line_of_instruction(at->code, at->instruction);
     }
     for (uint32_t at = submitter; at > QP_PATH_OTHER && count < (uint32_t)table.frames;
          at = qp_stack_outer(at)) {
-        lines[count++] = qp_stack_line(at);
+        lines[count++] = qp_stack_innermost_line(at);
     }
-    return qp_stack_of(lines, count);
+    return qp_stack_of_lines(lines, count);
 }
 
 /* Walks along the frames to find the call path. Returns the number of frames that a trail must have
  * to identify this path; 0 if no trail identifies it. */
 static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *found)
 {
-    bool is_task = submitter != QP_PATH_NONE && !qp_submitter_now();
+    bool is_task = submitter != QP_PATH_NONE && !qp_running_submitter();
     search s = {.ours = true};
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
@@ -156,7 +156,7 @@ static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(search_frame, &s);
     search_submitter(&s, submitter);
-    found->path = path_of(&s, submitter);
+    found->path = found_path(&s, submitter);
     found->ours = s.ours;
     /* No trail identifies the path if the table of code objects is full: a code object may be freed
      * and its address reused. The same applies if the frames may have parents, because equal frames
@@ -169,7 +169,7 @@ static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *
 }
 
 /* Returns the slot of a trail, or the free slot for the trail. */
-static inline known_walk *place_of(uint64_t identity)
+static inline known_walk *trail_slot(uint64_t identity)
 {
     uint32_t slot = (uint32_t)identity & (WALKS - 1);
     while (table.walks[slot].identity && table.walks[slot].identity != identity) {
@@ -180,7 +180,8 @@ static inline known_walk *place_of(uint64_t identity)
 
 /* Returns the trail of the thread's frames. The trail has as many frames as were needed for the
  * last stack that began with the same TRAIL frames. */
-static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter, uint8_t **depth)
+static inline qp_frame_trail running_trail(PyThreadState *tstate, uint32_t submitter,
+                                           uint8_t **depth)
 {
     qp_frame_trail trail = qp_frame_trail_begin(tstate, submitter);
     qp_frame_trail_extend(&trail, TRAIL);
@@ -197,16 +198,16 @@ static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
     known_walk found;
     uint8_t *depth;
     int length = search_frames(tstate, submitter, &found);
-    trail_of(tstate, submitter, &depth);
+    running_trail(tstate, submitter, &depth);
     if (length > TRAIL + *depth && length <= TRAIL + UINT8_MAX) {
         *depth = (uint8_t)(length - TRAIL);
     }
-    found.identity = trail_of(tstate, submitter, &depth).identity;
+    found.identity = running_trail(tstate, submitter, &depth).identity;
     if (found.identity && length && length <= TRAIL + *depth) {
         if (table.walk_count == WALKS / 2) {
             qp_call_paths_clear();
         }
-        known_walk *place = place_of(found.identity);
+        known_walk *place = trail_slot(found.identity);
         table.walk_count += !place->identity;
         *place = found;
     }
@@ -215,10 +216,10 @@ static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
 
 bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
 {
-    uint32_t submitter = qp_path_behind();
+    uint32_t submitter = qp_submitter_path();
     uint8_t *depth;
-    uint64_t identity = trail_of(tstate, submitter, &depth).identity;
-    const known_walk *known = place_of(identity);
+    uint64_t identity = running_trail(tstate, submitter, &depth).identity;
+    const known_walk *known = trail_slot(identity);
     if (known->identity == identity && identity) {
         *path = known->path;
         return known->ours;
@@ -247,10 +248,10 @@ static const PyCodeObject *outermost_code(PyThreadState *tstate, bool in_loop)
     return code;
 }
 
-void qp_call_path_note(PyThreadState *tstate, uint32_t path)
+void qp_call_path_note_for_task(PyThreadState *tstate, uint32_t path)
 {
     if (path > QP_PATH_OTHER && qp_greenlets_are_loaded()) {
-        qp_task_call_note(path, outermost_code(tstate, true));
+        qp_task_note_call_path(path, outermost_code(tstate, true));
     }
 }
 
@@ -259,8 +260,8 @@ uint32_t qp_call_path_sample(PyThreadState *tstate, const qp_step *step)
     const qp_line_row *lines = qp_first_row(QP_LINE_ROWS);
     uint32_t path;
     qp_call_path_find(tstate, &path);
-    if (path > QP_PATH_OTHER && lines[qp_stack_line(path)].kind != QP_CODE_USER) {
-        uint32_t behind = qp_task_path_behind(step, outermost_code(tstate, false));
+    if (path > QP_PATH_OTHER && lines[qp_stack_innermost_line(path)].kind != QP_CODE_USER) {
+        uint32_t behind = qp_task_greenlet_path(step, outermost_code(tstate, false));
         return behind > QP_PATH_OTHER ? behind : path;
     }
     return path;
@@ -274,20 +275,20 @@ uint32_t qp_stack_find(PyThreadState *tstate)
     while (frame && count < STACK_DEPTH) {
         PyCodeObject *code = qp_frame_code(frame);
         qp_code_owner kind;
-        if (qp_code_find(code, qp_frame_globals(frame), &kind) && kind != QP_CODE_SELF) {
-            lines[count++] = qp_line_of(code, qp_frame_instruction(frame));
+        if (qp_code_find_owner(code, qp_frame_globals(frame), &kind) && kind != QP_CODE_SELF) {
+            lines[count++] = qp_line_of_instruction(code, qp_frame_instruction(frame));
         }
         frame = qp_frame_outer(frame);
     }
     qp_frame_release(frame);
-    for (uint32_t at = qp_stack_behind(); at > QP_PATH_OTHER && count < STACK_DEPTH;
+    for (uint32_t at = qp_submitter_stack(); at > QP_PATH_OTHER && count < STACK_DEPTH;
          at = qp_stack_outer(at)) {
-        lines[count++] = qp_stack_line(at);
+        lines[count++] = qp_stack_innermost_line(at);
     }
-    return qp_stack_of(lines, count);
+    return qp_stack_of_lines(lines, count);
 }
 
-uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path)
+uint32_t qp_stack_find_for_submitter(PyThreadState *tstate, uint32_t path)
 {
     if (path == QP_PATH_NONE) {
         return qp_stack_find(tstate); /* a path without a line does not identify the stack */

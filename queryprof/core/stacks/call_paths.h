@@ -29,7 +29,7 @@ void qp_call_paths_configure(int frames);
 bool qp_call_path_find(PyThreadState *tstate, uint32_t *path);
 
 /* Notes the path of work that the running task of a loop hands over or awaits. */
-void qp_call_path_note(PyThreadState *tstate, uint32_t path);
+void qp_call_path_note_for_task(PyThreadState *tstate, uint32_t path);
 
 /* Returns the call path of another thread, which runs a step of a loop. If the thread runs a
  * greenlet without a line of the program, returns the path that was last noted for the task,
@@ -42,4 +42,4 @@ uint32_t qp_stack_find(PyThreadState *tstate);
 
 /* Returns the complete stack of the thread, which submits work from this path. The stack is found
  * once for each path. */
-uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path);
+uint32_t qp_stack_find_for_submitter(PyThreadState *tstate, uint32_t path);

@@ -44,7 +44,7 @@ static struct {
     qp_index line_index; /* finds a line row by its content */
 } table;
 
-static qp_line_row *lines(void)
+static qp_line_row *line_rows(void)
 {
     return qp_first_row(QP_LINE_ROWS);
 }
@@ -60,7 +60,7 @@ static uint32_t add_line(const qp_line_row *wanted)
     uint32_t slot = qp_index_begin(&table.line_index, hash_line(wanted));
     for (; table.line_index.slots[slot]; slot = qp_index_next(&table.line_index, slot)) {
         uint32_t number = table.line_index.slots[slot] - 1;
-        qp_line_row *known = &lines()[number];
+        qp_line_row *known = &line_rows()[number];
         if (known->function == wanted->function && known->file == wanted->file &&
             known->line == wanted->line) {
             known->kind = wanted->kind;
@@ -73,7 +73,7 @@ static uint32_t add_line(const qp_line_row *wanted)
     if (number == UINT32_MAX) {
         return QP_LINE_OTHER;
     }
-    lines()[number] = *wanted;
+    line_rows()[number] = *wanted;
     table.line_index.slots[slot] = number + 1;
     return number;
 }
@@ -87,11 +87,12 @@ bool qp_code_lines_start(void)
         !qp_index_start(&table.line_index, 2 * QP_LINES)) {
         return false;
     }
-    const qp_line_row other = {.function = qp_text_of("(other)", 7), .kind = QP_CODE_LIBRARY};
+    const qp_line_row other = {.function = qp_text_find_or_add("(other)", 7),
+                               .kind = QP_CODE_LIBRARY};
     return add_line(&other) == QP_LINE_OTHER;
 }
 
-static void forget_places(void)
+static void clear_places(void)
 {
     if (table.place_count) { /* do not touch unused pages, so that they stay unallocated */
         memset(table.place_index.slots, 0, 2 * PLACES * sizeof *table.place_index.slots);
@@ -105,7 +106,7 @@ void qp_code_lines_clear(void)
     if (table.code_count) {
         memset(table.code_index.slots, 0, 2 * CODES * sizeof *table.code_index.slots);
     }
-    forget_places();
+    clear_places();
     uint32_t count = table.code_count;
     table.code_count = 0;
     /* Releasing an object may run code of the program, which may search code objects. */
@@ -146,9 +147,9 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
         known_code *known = &table.codes[table.code_index.slots[slot] - 1];
         if (known->code == code) {
             if (known->is_guess && globals) {
-                known->kind = (uint8_t)qp_code_classify(code, globals);
+                known->kind = (uint8_t)qp_code_classify_owner(code, globals);
                 known->is_guess = false;
-                forget_places();
+                clear_places();
             }
             return known;
         }
@@ -158,14 +159,14 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     }
     qp_exception exception = qp_exception_take();
     known_code *added = &table.codes[table.code_count];
-    added->kind = (uint8_t)qp_code_classify(code, globals);
+    added->kind = (uint8_t)qp_code_classify_owner(code, globals);
     added->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     added->template_lines = Py_XNewRef(qp_template_lines(code, globals));
     added->search = (qp_line_search){0};
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
     if (qp_code_lines_nearly_full()) {
-        qp_turn_soon(); /* the turn empties the cache; one call adds far fewer code objects */
+        qp_turn_request(); /* the turn empties the cache; one call adds far fewer code objects */
     }
     qp_exception_put_back(&exception);
     return added;
@@ -184,19 +185,19 @@ static inline const known_code *find_code(PyCodeObject *code, PyObject *globals)
     return recent;
 }
 
-bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind)
+bool qp_code_find_owner(PyCodeObject *code, PyObject *globals, qp_code_owner *kind)
 {
     const known_code *known = find_code(code, globals);
     *kind = known ? (qp_code_owner)known->kind : QP_CODE_LIBRARY;
     return known != NULL;
 }
 
-qp_code_owner qp_code_kind(PyCodeObject *code)
+qp_code_owner qp_code_cached_owner(PyCodeObject *code)
 {
     qp_code_owner kind;
     /* Code without a file is generated, or belongs to the main program. */
     PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
-    qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
+    qp_code_find_owner(code, main ? PyModule_GetDict(main) : NULL, &kind);
     qp_exception_clear();
     return kind;
 }
@@ -213,17 +214,17 @@ static uint32_t first_line_of(const PyCodeObject *code)
     return code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
 }
 
-static uint32_t make_line(PyCodeObject *code, int instruction)
+static uint32_t add_instruction_line(PyCodeObject *code, int instruction)
 {
     known_code *known = find_in_table(code, NULL);
     qp_line_search none = {0};
     int line = instruction == QP_NO_INSTRUCTION
                    ? 0
-                   : qp_line_search_for(code, instruction, known ? &known->search : &none);
+                   : qp_line_table_search(code, instruction, known ? &known->search : &none);
     uint32_t shown = line > 0 ? (uint32_t)line : 0;
     bool is_template = known && known->template_lines;
-    const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
-                             .file = qp_text_of_str(code->co_filename),
+    const qp_line_row row = {.function = qp_text_from_str(code->co_qualname),
+                             .file = qp_text_from_str(code->co_filename),
                              .line = is_template ? qp_template_line(known->template_lines, shown)
                                                  : shown,
                              .kind = known ? known->kind : QP_CODE_LIBRARY,
@@ -231,7 +232,7 @@ static uint32_t make_line(PyCodeObject *code, int instruction)
     return add_line(&row);
 }
 
-uint32_t qp_line_of(PyCodeObject *code, int instruction)
+uint32_t qp_line_of_instruction(PyCodeObject *code, int instruction)
 {
     uint64_t hash = qp_hash_mix((uintptr_t)code, (uint64_t)instruction);
     uint32_t slot = qp_index_begin(&table.place_index, hash);
@@ -241,9 +242,9 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction)
             return known->line;
         }
     }
-    uint32_t line = make_line(code, instruction);
+    uint32_t line = add_instruction_line(code, instruction);
     if (table.place_count == PLACES) {
-        forget_places();
+        clear_places();
         slot = qp_index_begin(&table.place_index, hash);
     }
     if (find_code(code, NULL)) { /* otherwise the code object's address may be reused */

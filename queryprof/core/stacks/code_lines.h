@@ -21,15 +21,15 @@ void qp_code_lines_stop(void);
 /* Sets `*kind` to the owner of a code object; `globals` may be NULL. Adds a new code object to the
  * cache, with a reference. Returns false if the cache is full; `*kind` is then QP_CODE_LIBRARY.
  * Raises nothing. */
-bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
+bool qp_code_find_owner(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
 /* Returns the owner of a code object that no frame runs. If the owner is unknown, returns
  * QP_CODE_LIBRARY. */
-qp_code_owner qp_code_kind(PyCodeObject *code);
+qp_code_owner qp_code_cached_owner(PyCodeObject *code);
 
 /* Returns the number of the line of an instruction (a byte offset, as PyFrame_GetLasti returns it).
- * The code object must have been found by qp_code_find. Raises nothing. */
-uint32_t qp_line_of(PyCodeObject *code, int instruction);
+ * The code object must have been found by qp_code_find_owner. Raises nothing. */
+uint32_t qp_line_of_instruction(PyCodeObject *code, int instruction);
 
 /* Returns the number of a function's first line (`line`, 0 if unknown), and adds the line if it is
  * new. QP_LINE_OTHER if the table is full. */

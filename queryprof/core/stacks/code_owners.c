@@ -34,7 +34,7 @@ void qp_code_owners_clear(void)
 
 /* Returns the bytes of a path (a new reference), even if the path is not UTF-8; NULL with an
  * exception. */
-static PyObject *bytes_of(PyObject *path)
+static PyObject *path_bytes(PyObject *path)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
     if (!bytes) {
@@ -47,7 +47,7 @@ static PyObject *bytes_of(PyObject *path)
 /* Returns a copy of a path's bytes (owned by the caller: qp_free), or NULL with an exception. */
 static char *copy_path(PyObject *path, size_t *length)
 {
-    PyObject *bytes = bytes_of(path);
+    PyObject *bytes = path_bytes(path);
     size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
     char *copy = bytes ? qp_allocate(size + 1, 1) : NULL;
     if (copy) {
@@ -123,7 +123,7 @@ static qp_code_owner classify_path(const char *file, size_t size)
 }
 
 /* Returns the file of the module with these globals (borrowed), or NULL. */
-static PyObject *file_of(PyObject *globals)
+static PyObject *module_file(PyObject *globals)
 {
     PyObject *file = qp_dict_find(globals, "__file__");
     return file && PyUnicode_Check(file) ? file : NULL;
@@ -137,13 +137,13 @@ static bool is_typed_in(PyObject *globals)
         PyUnicode_CompareWithASCIIString(name, "__main__") != 0) {
         return false;
     }
-    PyObject *file = file_of(globals); /* <stdin> for standard input */
+    PyObject *file = module_file(globals); /* <stdin> for standard input */
     return !file || (PyUnicode_GET_LENGTH(file) && PyUnicode_READ_CHAR(file, 0) == '<');
 }
 
 static qp_code_owner classify_file(PyObject *path)
 {
-    PyObject *bytes = bytes_of(path);
+    PyObject *bytes = path_bytes(path);
     qp_code_owner class = QP_CODE_LIBRARY;
     if (bytes) {
         class = classify_path(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
@@ -169,7 +169,7 @@ static bool begins_with(PyObject *text, const char *start)
     return begins;
 }
 
-qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
+qp_code_owner qp_code_classify_owner(PyCodeObject *code, PyObject *globals)
 {
     if (is_typed_in(globals)) {
         return QP_CODE_USER;
@@ -179,7 +179,7 @@ qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
     }
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
      * any module. Tests in docstrings belong to the module. */
-    PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
+    PyObject *file = begins_with(code->co_filename, "<doctest ") ? module_file(globals) : NULL;
     /* A library's console has no frame of the program. It is recognized by its innermost frame. */
     return file                                         ? classify_file(file)
            : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD

@@ -27,4 +27,4 @@ bool qp_code_is_generated(PyCodeObject *code);
  * be NULL) belong to a main program without a file (-c, standard input, a notebook), or to a module
  * whose docstrings are tested. Otherwise the code belongs to the library that generated it,
  * whatever module it runs in. Frozen modules belong to the standard library. Raises nothing. */
-qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);
+qp_code_owner qp_code_classify_owner(PyCodeObject *code, PyObject *globals);

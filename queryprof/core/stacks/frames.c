@@ -18,7 +18,7 @@
 static bool direct;
 
 #if LAYOUT_IS_KNOWN
-static inline _PyInterpreterFrame *complete(_PyInterpreterFrame *frame)
+static inline _PyInterpreterFrame *skip_incomplete(_PyInterpreterFrame *frame)
 {
     while (frame && _PyFrame_IsIncomplete(frame)) {
         frame = frame->previous;
@@ -27,7 +27,7 @@ static inline _PyInterpreterFrame *complete(_PyInterpreterFrame *frame)
 }
 
 /* Returns the innermost record, which may be one of the interpreter's own. */
-static inline _PyInterpreterFrame *innermost(PyThreadState *tstate)
+static inline _PyInterpreterFrame *innermost_record(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     return tstate->current_frame;
@@ -38,7 +38,7 @@ static inline _PyInterpreterFrame *innermost(PyThreadState *tstate)
 
 static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
 {
-    return complete(innermost(tstate));
+    return skip_incomplete(innermost_record(tstate));
 }
 
 /* Returns the code (borrowed from the record). In the interpreter's own records, the result may not
@@ -92,7 +92,7 @@ const void *qp_frame_identity(PyThreadState *tstate)
 {
 #if LAYOUT_IS_KNOWN
     if (direct) {
-        return innermost(tstate);
+        return innermost_record(tstate);
     }
 #endif
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
@@ -109,7 +109,7 @@ bool qp_frame_is_running(PyThreadState *tstate, const void *identity)
 {
 #if LAYOUT_IS_KNOWN
     if (direct) {
-        const _PyInterpreterFrame *record = innermost(tstate);
+        const _PyInterpreterFrame *record = innermost_record(tstate);
         while (record && record != identity) {
             record = record->previous;
         }
@@ -128,7 +128,7 @@ qp_frame *qp_frame_outer(qp_frame *frame)
 {
 #if LAYOUT_IS_KNOWN
     if (direct) {
-        return complete(((_PyInterpreterFrame *)frame)->previous);
+        return skip_incomplete(((_PyInterpreterFrame *)frame)->previous);
     }
 #endif
     PyFrameObject *outer = PyFrame_GetBack(frame);
@@ -182,7 +182,7 @@ qp_frame_trail qp_frame_trail_begin(PyThreadState *tstate, uint32_t context)
 {
 #if LAYOUT_IS_KNOWN
     if (direct) {
-        return (qp_frame_trail){qp_hash_mix(1, context), innermost(tstate)};
+        return (qp_frame_trail){qp_hash_mix(1, context), innermost_record(tstate)};
     }
 #else
     (void)tstate, (void)context;
@@ -209,7 +209,7 @@ int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last)
 {
     int length = 1;
 #if LAYOUT_IS_KNOWN
-    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
+    const _PyInterpreterFrame *record = direct ? innermost_record(tstate) : NULL;
     for (; record && record != last; record = record->previous) {
         length++;
     }
@@ -233,7 +233,7 @@ void qp_frames_start(PyThreadState *tstate)
         PyFrameObject *outer = PyFrame_GetBack(frame);
         Py_DECREF((PyObject *)frame);
         frame = outer;
-        record = complete(record->previous);
+        record = skip_incomplete(record->previous);
     }
     direct = same && !record && !frame;
     Py_XDECREF((PyObject *)frame);

@@ -5,7 +5,7 @@
 enum { PARENTS = 16, FRAMES = 250 };
 
 /* Returns the greenlet library's module (a new reference), or NULL if the library is not loaded. */
-static PyObject *library(void)
+static PyObject *greenlet_module(void)
 {
     static PyObject *name; /* kept for as long as the process runs */
     if (!name) {
@@ -17,7 +17,7 @@ static PyObject *library(void)
 bool qp_greenlets_are_loaded(void)
 {
     qp_exception exception = qp_exception_take();
-    PyObject *module = library();
+    PyObject *module = greenlet_module();
     Py_XDECREF(module);
     qp_exception_put_back(&exception);
     return module != NULL;
@@ -26,7 +26,7 @@ bool qp_greenlets_are_loaded(void)
 /* Returns an attribute of a greenlet (a new reference); NULL if the attribute is missing. Reads the
  * attribute through the library's own type, so that an override in the program's subclass does not
  * run. */
-static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)
+static PyObject *greenlet_attribute(PyObject *type, PyObject *greenlet, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);
     descrgetfunc get = descriptor ? Py_TYPE(descriptor)->tp_descr_get : NULL;
@@ -58,13 +58,13 @@ bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
 {
     qp_exception exception = qp_exception_take();
     bool found = false, has_parents = false;
-    PyObject *module = library();
+    PyObject *module = greenlet_module();
     PyObject *greenlet = module ? PyObject_CallMethod(module, "getcurrent", NULL) : NULL;
     PyObject *greenlet_type = greenlet ? PyObject_GetAttrString(module, "greenlet") : NULL;
     for (int i = 0; greenlet && greenlet_type && !found && i < PARENTS; i++) {
-        PyObject *parent = attribute(greenlet_type, greenlet, "parent");
+        PyObject *parent = greenlet_attribute(greenlet_type, greenlet, "parent");
         Py_SETREF(greenlet, parent);
-        PyObject *frame = parent ? attribute(greenlet_type, parent, "gr_frame") : NULL;
+        PyObject *frame = parent ? greenlet_attribute(greenlet_type, parent, "gr_frame") : NULL;
         if (frame && PyFrame_Check(frame)) {
             has_parents = true;
             found = visit_frames((PyFrameObject *)Py_NewRef(frame), visit, context);

@@ -20,7 +20,7 @@ PyCodeObject *qp_library_entry(PyThreadState *tstate)
         PyCodeObject *code = qp_frame_code(frame);
         PyObject *globals = qp_frame_globals(frame);
         qp_code_owner owner;
-        if (!qp_code_find(code, globals, &owner) || owner == QP_CODE_USER) {
+        if (!qp_code_find_owner(code, globals, &owner) || owner == QP_CODE_USER) {
             break;
         }
         if (owner == QP_CODE_LIBRARY) {

@@ -75,7 +75,7 @@ static int search_table(PyCodeObject *code, int instruction, qp_line_search *sea
     return search->end > instruction ? search->line : -1;
 }
 
-int qp_line_search_for(PyCodeObject *code, int instruction, qp_line_search *search)
+int qp_line_table_search(PyCodeObject *code, int instruction, qp_line_search *search)
 {
     if (is_unknown_format || instruction < 0 || !PyBytes_Check(code->co_linetable)) {
         return PyCode_Addr2Line(code, instruction);

@@ -23,4 +23,4 @@ typedef struct {
 
 /* Returns the line of an instruction (a byte offset, not negative); 0 or less if there is no
  * line. */
-int qp_line_search_for(PyCodeObject *code, int instruction, qp_line_search *search);
+int qp_line_table_search(PyCodeObject *code, int instruction, qp_line_search *search);

@@ -7,7 +7,7 @@
 /* Returns the value of __name__ (borrowed), or NULL. Searches only the first entries, because
  * __name__ is one of them in a module's globals. A complete search could take long, and a lookup
  * could run code of the program. */
-static PyObject *name_in(PyObject *globals)
+static PyObject *module_name(PyObject *globals)
 {
     enum { SEARCHED = 16 };
     PyObject *key, *value;
@@ -24,7 +24,7 @@ static PyObject *name_in(PyObject *globals)
 void qp_package_of(PyObject *globals, char package[QP_PACKAGE_BYTES])
 {
     package[0] = 0;
-    PyObject *name = name_in(globals);
+    PyObject *name = module_name(globals);
     const char *text = name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (!text) {
         qp_exception_clear();

@@ -7,7 +7,7 @@
 static qp_index stack_index;
 static uint32_t *submitters; /* complete stacks of submitters, by call path */
 
-static qp_stack_row *stacks(void)
+static qp_stack_row *stack_rows(void)
 {
     return qp_first_row(QP_STACK_ROWS);
 }
@@ -19,7 +19,7 @@ bool qp_stacks_start(void)
         qp_rows_add(QP_STACK_ROWS, 2) != 0) {
         return false;
     }
-    stacks()[QP_PATH_OTHER] = (qp_stack_row){QP_PATH_NONE, QP_LINE_OTHER};
+    stack_rows()[QP_PATH_OTHER] = (qp_stack_row){QP_PATH_NONE, QP_LINE_OTHER};
     return true;
 }
 
@@ -35,7 +35,7 @@ uint32_t *qp_stack_of_submitter(uint32_t path)
     return &submitters[path];
 }
 
-uint32_t qp_stack_inside(uint32_t outer, uint32_t line)
+uint32_t qp_stack_extend(uint32_t outer, uint32_t line)
 {
     if (outer == QP_PATH_OTHER) {
         return QP_PATH_OTHER;
@@ -43,7 +43,7 @@ uint32_t qp_stack_inside(uint32_t outer, uint32_t line)
     uint32_t slot = qp_index_begin(&stack_index, qp_hash_mix(qp_hash_mix(0, outer), line));
     for (; stack_index.slots[slot]; slot = qp_index_next(&stack_index, slot)) {
         uint32_t number = stack_index.slots[slot] - 1;
-        if (stacks()[number].outer == outer && stacks()[number].line == line) {
+        if (stack_rows()[number].outer == outer && stack_rows()[number].line == line) {
             return number;
         }
     }
@@ -51,26 +51,26 @@ uint32_t qp_stack_inside(uint32_t outer, uint32_t line)
     if (number == UINT32_MAX) {
         return QP_PATH_OTHER;
     }
-    stacks()[number] = (qp_stack_row){outer, line};
+    stack_rows()[number] = (qp_stack_row){outer, line};
     stack_index.slots[slot] = number + 1;
     return number;
 }
 
-uint32_t qp_stack_of(const uint32_t *lines, uint32_t count)
+uint32_t qp_stack_of_lines(const uint32_t *lines, uint32_t count)
 {
     uint32_t stack = QP_PATH_NONE;
     while (count) {
-        stack = qp_stack_inside(stack, lines[--count]);
+        stack = qp_stack_extend(stack, lines[--count]);
     }
     return stack;
 }
 
-uint32_t qp_stack_line(uint32_t stack)
+uint32_t qp_stack_innermost_line(uint32_t stack)
 {
-    return stacks()[stack].line;
+    return stack_rows()[stack].line;
 }
 
 uint32_t qp_stack_outer(uint32_t stack)
 {
-    return stacks()[stack].outer;
+    return stack_rows()[stack].outer;
 }

@@ -3,14 +3,14 @@
 #include "runtime/assertion.h"
 #include "stacks/frames.h"
 
-void qp_submitter_enter(qp_submitter *submitter)
+void qp_submitter_begin_work(qp_submitter *submitter)
 {
     submitter->frame = qp_frame_cheap_identity(PyThreadState_Get());
     submitter->below = qp_here.submitter;
     qp_here.submitter = submitter;
 }
 
-void qp_submitter_leave(qp_submitter *submitter)
+void qp_submitter_end_work(qp_submitter *submitter)
 {
     qp_submitter **place = &qp_here.submitter;
     while (*place && *place != submitter) {
@@ -22,7 +22,7 @@ void qp_submitter_leave(qp_submitter *submitter)
     }
 }
 
-qp_submitter *qp_submitter_running(void)
+qp_submitter *qp_running_submitter_find(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
     qp_submitter *submitter = qp_here.submitter;

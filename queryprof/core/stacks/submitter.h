@@ -24,14 +24,14 @@ typedef struct qp_submitter {
 
 /* Begin and end the work in the running thread. Works may end in any order if greenlets switch. The
  * owner must keep the submitter from the beginning to the end. */
-void qp_submitter_enter(qp_submitter *submitter);
-void qp_submitter_leave(qp_submitter *submitter);
+void qp_submitter_begin_work(qp_submitter *submitter);
+void qp_submitter_end_work(qp_submitter *submitter);
 
 /* Returns the submitter of the innermost work that the thread runs now, or NULL. Ignores the work
  * of waiting greenlets. */
-qp_submitter *qp_submitter_running(void);
+qp_submitter *qp_running_submitter_find(void);
 
-static inline qp_submitter *qp_submitter_now(void)
+static inline qp_submitter *qp_running_submitter(void)
 {
-    return qp_here.submitter ? qp_submitter_running() : NULL;
+    return qp_here.submitter ? qp_running_submitter_find() : NULL;
 }

@@ -33,7 +33,7 @@ bool qp_task_creators_known;
 
 static const void *(*find_running_task)(const qp_step *);
 
-void qp_task_creators_find_by(const void *(*running_task)(const qp_step *))
+void qp_task_creators_set_finder(const void *(*running_task)(const qp_step *))
 {
     find_running_task = running_task;
 }
@@ -45,7 +45,7 @@ bool qp_task_is_boundary(const PyCodeObject *code)
     return code == boundary_code;
 }
 
-void qp_task_boundary_is(PyCodeObject *code)
+void qp_task_set_boundary(PyCodeObject *code)
 {
     Py_XSETREF(boundary_code, (PyCodeObject *)Py_NewRef((PyObject *)code));
 }
@@ -59,7 +59,7 @@ static void forget_all(void)
 }
 
 /* Returns the slot of a task, or the free slot for the task. */
-static creator *slot_of(const void *task)
+static creator *task_slot(const void *task)
 {
     uint32_t slot = (uint32_t)qp_hash_mix(0, (uintptr_t)task) & table.mask;
     while (table.slots[slot].task && table.slots[slot].task != task) {
@@ -68,21 +68,21 @@ static creator *slot_of(const void *task)
     return &table.slots[slot];
 }
 
-static uint32_t place_of(const creator *slot)
+static uint32_t slot_index(const creator *slot)
 {
     return (uint32_t)(slot - table.slots);
 }
 
 /* Frees a task's slot, and moves up the entries that were placed behind the slot (Knuth, TAOCP 6.4,
  * algorithm R). */
-static void forget(const void *task)
+static void forget_task(const void *task)
 {
-    creator *slot = slot_of(task);
+    creator *slot = task_slot(task);
     if (!slot->task) {
         return;
     }
     table.used--;
-    uint32_t gap = place_of(slot);
+    uint32_t gap = slot_index(slot);
     for (uint32_t at = (gap + 1) & table.mask; table.slots[at].task; at = (at + 1) & table.mask) {
         uint32_t home = (uint32_t)qp_hash_mix(0, (uintptr_t)table.slots[at].task) & table.mask;
         if (((at - home) & table.mask) >= ((at - gap) & table.mask)) {
@@ -97,7 +97,7 @@ static void on_deallocate(PyObject *task)
 {
     destructor deallocate = watched.deallocate;
     if (table.slots) {
-        forget(task);
+        forget_task(task);
     }
     deallocate(task);
 }
@@ -141,7 +141,7 @@ static QP_COLD bool make_room(void)
     table.mask = slots - 1;
     for (uint32_t i = 0; i < before; i++) {
         if (old[i].task) {
-            *slot_of(old[i].task) = old[i];
+            *task_slot(old[i].task) = old[i];
         }
     }
     qp_free(old);
@@ -150,7 +150,7 @@ static QP_COLD bool make_room(void)
 
 /* Returns the entry of a task, and adds a new entry if needed. NULL if the task is not of the
  * watched type, or if out of memory. */
-static creator *entry_of(PyObject *task)
+static creator *find_or_add_task(PyObject *task)
 {
     if (!watched.type || !PyObject_TypeCheck(task, watched.type)) {
         return NULL;
@@ -158,7 +158,7 @@ static creator *entry_of(PyObject *task)
     if ((!table.slots || table.used > table.mask / 2) && !make_room()) {
         return NULL;
     }
-    creator *slot = slot_of(task);
+    creator *slot = task_slot(task);
     if (!slot->task) {
         table.used++;
         *slot = (creator){task, QP_PATH_NONE, QP_PATH_NONE, NULL};
@@ -167,41 +167,41 @@ static creator *entry_of(PyObject *task)
     return slot;
 }
 
-void qp_task_creator_note(PyObject *task, uint32_t path)
+void qp_task_creator_add(PyObject *task, uint32_t path)
 {
-    creator *entry = entry_of(task);
+    creator *entry = find_or_add_task(task);
     if (entry) {
         entry->path = path;
     }
 }
 
-void qp_task_call_note(uint32_t path, const void *outermost_code)
+void qp_task_note_call_path(uint32_t path, const void *outermost_code)
 {
     const void *task = find_running_task ? find_running_task(NULL) : NULL;
-    creator *entry = task ? entry_of((PyObject *)task) : NULL;
+    creator *entry = task ? find_or_add_task((PyObject *)task) : NULL;
     if (entry) {
         entry->call_path = path;
         entry->call_outermost = outermost_code;
     }
 }
 
-uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code)
+uint32_t qp_task_greenlet_path(const qp_step *step, const void *outermost_code)
 {
     const void *task = find_running_task && qp_task_creators_known ? find_running_task(step) : NULL;
-    const creator *found = task && qp_task_creators_known ? slot_of(task) : NULL;
+    const creator *found = task && qp_task_creators_known ? task_slot(task) : NULL;
     bool is_known = found && found->task && found->call_outermost && outermost_code;
     bool is_elsewhere = is_known && found->call_outermost != outermost_code;
     return is_elsewhere ? found->call_path : QP_PATH_NONE;
 }
 
 /* Returns the call path of the running task's creator, or QP_PATH_NONE. */
-static uint32_t task_path(void)
+static uint32_t task_creator_path(void)
 {
     const void *task = find_running_task ? find_running_task(NULL) : NULL;
     if (!task || !qp_task_creators_known) { /* a property of a step's callback may run code */
         return QP_PATH_NONE;
     }
-    const creator *found = slot_of(task);
+    const creator *found = task_slot(task);
     return found->task ? found->path : QP_PATH_NONE;
 }
 
@@ -209,20 +209,20 @@ static uint32_t task_path(void)
  * returns the path of the running task's creator. */
 static uint32_t submitter_or_creator(bool is_stack)
 {
-    const qp_submitter *submitter = qp_submitter_now();
+    const qp_submitter *submitter = qp_running_submitter();
     if (submitter) {
         uint32_t found = is_stack ? submitter->stack : submitter->path;
         return submitter->recording == qp_recording ? found : QP_PATH_NONE;
     }
-    return qp_task_creators_known ? task_path() : QP_PATH_NONE;
+    return qp_task_creators_known ? task_creator_path() : QP_PATH_NONE;
 }
 
-QP_COLD uint32_t qp_path_behind_find(void)
+QP_COLD uint32_t qp_submitter_path_find(void)
 {
     return submitter_or_creator(false);
 }
 
-QP_COLD uint32_t qp_stack_behind(void)
+QP_COLD uint32_t qp_submitter_stack(void)
 {
     return submitter_or_creator(true);
 }

@@ -10,13 +10,13 @@ typedef struct {
     size_t length;
 } normal_form;
 
-static bool begins(const normal_form *form, const char *word)
+static bool begins_with_word(const normal_form *form, const char *word)
 {
     size_t size = strlen(word);
     return form->length >= size && !memcmp(form->text, word, size);
 }
 
-static bool contains(const normal_form *form, const char *word)
+static bool contains_word(const normal_form *form, const char *word)
 {
     size_t size = strlen(word);
     const char *end = form->text + form->length;
@@ -33,7 +33,7 @@ static bool contains(const normal_form *form, const char *word)
 typedef bool test(const normal_form *form, const char *word);
 
 /* Returns whether the test is true for one of the words. The list ends with NULL. */
-static bool any(test *is_it, const normal_form *form, const char *const *words)
+static bool is_true_for_any(test *is_it, const normal_form *form, const char *const *words)
 {
     while (*words && !is_it(form, *words)) {
         words++;
@@ -45,7 +45,7 @@ static bool changes_rows(const normal_form *form)
 {
     static const char *const words[] = {"INSERT ", "UPDATE ",  "DELETE ",
                                         "MERGE ",  "REPLACE ", NULL};
-    return any(begins, form, words) && !contains(form, " RETURNING ");
+    return is_true_for_any(begins_with_word, form, words) && !contains_word(form, " RETURNING ");
 }
 
 /* SQLite allows a statement that changes rows only at the beginning or after a WITH, never inside a
@@ -54,14 +54,15 @@ static bool changes_after_with(const normal_form *form)
 {
     static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO ",
                                         NULL};
-    return begins(form, "WITH ") && any(contains, form, words) && !contains(form, " RETURNING ");
+    return begins_with_word(form, "WITH ") && is_true_for_any(contains_word, form, words) &&
+           !contains_word(form, " RETURNING ");
 }
 
 static bool can_be_explained(const normal_form *form)
 {
     static const char *const words[] = {"SELECT ", "INSERT ",  "UPDATE ", "DELETE ",
                                         "WITH ",   "REPLACE ", NULL};
-    return any(begins, form, words);
+    return is_true_for_any(begins_with_word, form, words);
 }
 
 static qp_schema_change change_of_script(const normal_form *form)
@@ -70,13 +71,13 @@ static qp_schema_change change_of_script(const normal_form *form)
     static const char *const other[] = {"DROP ",   "ALTER ",  "ATTACH ", "DETACH ",
                                         "ANALYZE", "PRAGMA ", "TEMP",    NULL};
     bool is_cut = form->length >= QP_STATEMENT_BYTES - 1;
-    if (is_cut || any(contains, form, other)) {
+    if (is_cut || is_true_for_any(contains_word, form, other)) {
         return QP_SCHEMA_CHANGED;
     }
-    if (!any(contains, form, creating)) {
+    if (!is_true_for_any(contains_word, form, creating)) {
         return QP_SCHEMA_KEPT;
     }
-    return contains(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED : QP_SCHEMA_CHANGED;
+    return contains_word(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED : QP_SCHEMA_CHANGED;
 }
 
 static qp_schema_change change_of(const normal_form *form)
@@ -88,30 +89,31 @@ static qp_schema_change change_of(const normal_form *form)
                                            "reverse_unordered_selects", "writable_schema", NULL};
     static const char *const ending[] = {"COMMIT", "END", NULL};
     static const char *const elsewhere_too[] = {"(backup)", "(deserialize)", NULL};
-    if (any(begins, form, changing)) {
-        return begins(form, "CREATE TEMP")       ? QP_SCHEMA_ASIDE
-               : contains(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED
-                                                 : QP_SCHEMA_CHANGED;
+    if (is_true_for_any(begins_with_word, form, changing)) {
+        return begins_with_word(form, "CREATE TEMP")  ? QP_SCHEMA_ASIDE
+               : contains_word(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED
+                                                      : QP_SCHEMA_CHANGED;
     }
-    if (any(begins, form, unknown)) {
+    if (is_true_for_any(begins_with_word, form, unknown)) {
         return QP_SCHEMA_UNKNOWN;
     }
-    if (begins(form, "PRAGMA ")) {
-        return any(contains, form, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
+    if (begins_with_word(form, "PRAGMA ")) {
+        return is_true_for_any(contains_word, form, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
     }
-    if (begins(form, "(close)")) {
+    if (begins_with_word(form, "(close)")) {
         return QP_SCHEMA_ROLLED_BACK; /* undoes all changes that were not committed */
     }
-    if (begins(form, "ROLLBACK")) {
-        return contains(form, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
+    if (begins_with_word(form, "ROLLBACK")) {
+        return contains_word(form, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
     }
-    if (any(begins, form, ending)) {
+    if (is_true_for_any(begins_with_word, form, ending)) {
         return QP_SCHEMA_COMMITTED;
     }
-    return any(begins, form, elsewhere_too) ? QP_SCHEMA_ELSEWHERE : QP_SCHEMA_KEPT;
+    return is_true_for_any(begins_with_word, form, elsewhere_too) ? QP_SCHEMA_ELSEWHERE
+                                                                  : QP_SCHEMA_KEPT;
 }
 
-qp_statement_row qp_statement_kinds(const char *text, size_t length)
+qp_statement_row qp_statement_classify(const char *text, size_t length)
 {
     const normal_form form = {text, length};
     return (qp_statement_row){.changes_rows = changes_rows(&form),

@@ -26,4 +26,4 @@ typedef enum {
  * WITH. `can_be_explained`: EXPLAIN QUERY PLAN accepts the statement. `schema_change`: the effect
  * on the schema. `script_change`: the effect if the text is a script of several statements.
  */
-qp_statement_row qp_statement_kinds(const char *form, size_t length);
+qp_statement_row qp_statement_classify(const char *form, size_t length);

@@ -31,7 +31,7 @@ typedef struct {
 
 /* Returns the number of the schema that a connection sees. `path` is the connection's file (""
  * without a file). */
-uint64_t qp_schema_state(qp_schema *schema, const char *path);
+uint64_t qp_schema_number(qp_schema *schema, const char *path);
 
 /* Applies a change; `event` identifies the statement. */
-void qp_schema_apply(qp_schema *schema, qp_schema_change change, uint64_t event);
+void qp_schema_apply_change(qp_schema *schema, qp_schema_change change, uint64_t event);

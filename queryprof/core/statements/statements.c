@@ -42,29 +42,29 @@ static struct {
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
 } table;
 
-const qp_statement_row *qp_statement(uint32_t number)
+const qp_statement_row *qp_statement_get_row(uint32_t number)
 {
     return (const qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + number;
 }
 
 uint32_t qp_statements_held;
 
-static const char *form_of(uint32_t number, uint32_t *length)
+static const char *normal_form(uint32_t number, uint32_t *length)
 {
     const held_form *held = &table.held[number];
     *length = held->length;
-    return held->form ? held->form : qp_text_bytes(qp_statement(number)->text, length);
+    return held->form ? held->form : qp_text_bytes(qp_statement_get_row(number)->text, length);
 }
 
 /* Returns the row with this form. If the form is new, returns UINT32_MAX and sets `*slot` to its
  * slot in the index. */
-static uint32_t find(const char *form, size_t length, uint32_t *slot)
+static uint32_t find_form(const char *form, size_t length, uint32_t *slot)
 {
     *slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
     for (; table.index.slots[*slot]; *slot = qp_index_next(&table.index, *slot)) {
         uint32_t number = table.index.slots[*slot] - 1;
         uint32_t known_length;
-        const char *known = form_of(number, &known_length);
+        const char *known = normal_form(number, &known_length);
         if (known_length == length && !memcmp(known, form, length)) {
             return number;
         }
@@ -72,22 +72,22 @@ static uint32_t find(const char *form, size_t length, uint32_t *slot)
     return UINT32_MAX;
 }
 
-static qp_statement_row *row_of(uint32_t number)
+static qp_statement_row *statement_row(uint32_t number)
 {
     return (qp_statement_row *)qp_first_row(QP_STATEMENT_ROWS) + number;
 }
 
 /* Adds a row at a free slot of the index. Returns its number; QP_STATEMENT_OTHER if there is no
  * room. */
-static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
+static uint32_t add_statement(uint32_t slot, qp_text text, qp_statement_row kinds)
 {
     bool fits = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS && text != QP_TEXT_FULL;
     uint32_t number = fits ? qp_rows_add(QP_STATEMENT_ROWS, 1) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return QP_STATEMENT_OTHER;
     }
-    *row_of(number) = kinds;
-    row_of(number)->text = text;
+    *statement_row(number) = kinds;
+    statement_row(number)->text = text;
     table.index.slots[slot] = number + 1;
     return number;
 }
@@ -99,21 +99,21 @@ static void publish_form(uint32_t number)
     held_form *held = &table.held[number];
     qp_text text = held->form ? qp_text_add(held->form, held->length) : QP_TEXT_FULL;
     if (text != QP_TEXT_FULL) {
-        row_of(number)->text = text;
+        statement_row(number)->text = text;
         qp_free(held->form);
         *held = (held_form){0};
         qp_statements_held--;
     }
 }
 
-static uint32_t intern(const char *form, size_t length)
+static uint32_t find_or_add_form(const char *form, size_t length)
 {
     uint32_t slot;
-    uint32_t number = find(form, length, &slot);
+    uint32_t number = find_form(form, length, &slot);
     if (number == UINT32_MAX) {
         bool has_room = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS;
         qp_text text = has_room ? qp_text_add(form, length) : QP_TEXT_FULL;
-        return add(slot, text, qp_statement_kinds(form, length));
+        return add_statement(slot, text, qp_statement_classify(form, length));
     }
     publish_form(number);
     return number;
@@ -121,22 +121,22 @@ static uint32_t intern(const char *form, size_t length)
 
 /* Returns the row of a text (any bytes) that a database may never accept. If the row is new, only
  * the text's keywords are stored in the region. */
-static uint32_t intern_held(const char *sql, size_t size, qp_dialect dialect)
+static uint32_t find_or_add_unaccepted(const char *sql, size_t size, qp_dialect dialect)
 {
     uint32_t slot;
     size_t length = qp_fingerprint(sql, size, dialect, QP_TEXT_SQL, table.scratch);
-    uint32_t number = find(table.scratch, length, &slot);
+    uint32_t number = find_form(table.scratch, length, &slot);
     if (number != UINT32_MAX) {
         return number;
     }
-    qp_statement_row kinds = qp_statement_kinds(table.scratch, length);
+    qp_statement_row kinds = qp_statement_classify(table.scratch, length);
     held_form held = {.form = qp_allocate(length + 1, 1), .length = (uint32_t)length};
     if (!held.form) {
         return QP_STATEMENT_OTHER;
     }
     memcpy(held.form, table.scratch, length);
     length = qp_fingerprint(sql, size, dialect, QP_TEXT_NO_SQL, table.scratch);
-    number = add(slot, qp_text_of(table.scratch, length), kinds);
+    number = add_statement(slot, qp_text_find_or_add(table.scratch, length), kinds);
     if (number == QP_STATEMENT_OTHER) {
         qp_free(held.form);
         return number;
@@ -151,8 +151,8 @@ bool qp_statements_start(void)
     table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
     table.held = qp_allocate(QP_STATEMENTS, sizeof *table.held);
     table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
-    if (!qp_index_start(&table.index, 2 * QP_STATEMENTS) || !qp_sql_words_start() || !table.cache ||
-        !table.held || !table.scratch) {
+    if (!qp_index_start(&table.index, 2 * QP_STATEMENTS) || !qp_known_columns_start() ||
+        !table.cache || !table.held || !table.scratch) {
         qp_statements_stop();
         return false;
     }
@@ -174,27 +174,27 @@ void qp_statements_stop(void)
     qp_free(table.held);
     qp_free(table.cache);
     qp_free(table.scratch);
-    qp_sql_words_stop();
+    qp_known_columns_stop();
     memset(&table, 0, sizeof table);
 }
 
 uint32_t qp_statement_of_name(const char *name)
 {
-    return intern(name, strlen(name));
+    return find_or_add_form(name, strlen(name));
 }
 
 /* Sets the system of a statement, from the statement's first text. Later texts may go to other
  * systems. */
 static void set_system(uint32_t number, qp_system system)
 {
-    if (number > QP_STATEMENT_UNKNOWN && !row_of(number)->system) {
-        row_of(number)->system = (uint8_t)system;
+    if (number > QP_STATEMENT_UNKNOWN && !statement_row(number)->system) {
+        statement_row(number)->system = (uint8_t)system;
     }
 }
 
 /* Scans a text that is not in the cache. `is_held` means that no database has accepted or refused
  * the text yet. */
-static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
+static uint32_t scan_text(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
 {
     Py_ssize_t length;
     qp_exception exception = qp_exception_take();
@@ -210,10 +210,10 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool 
     uint32_t number = QP_STATEMENT_UNKNOWN;
     if (bytes) {
         size_t size = (size_t)length;
-        number = is_held ? intern_held(bytes, size, dialect)
-                         : intern(table.scratch,
-                                  qp_fingerprint(bytes, size, dialect, kind, table.scratch));
-        row_of(number)->texts++;
+        number = is_held ? find_or_add_unaccepted(bytes, size, dialect)
+                         : find_or_add_form(table.scratch, qp_fingerprint(bytes, size, dialect,
+                                                                          kind, table.scratch));
+        statement_row(number)->texts++;
     }
     Py_XDECREF(escaped);
     qp_exception_put_back(&exception); /* also drops an escaping error */
@@ -235,7 +235,7 @@ static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, P
 
 /* Returns str's hash, not the hash of a subclass, so that no code of the program runs. Most texts
  * already contain their hash, in the field that the public header declares. */
-static inline Py_hash_t hash_of(PyObject *sql)
+static inline Py_hash_t text_hash(PyObject *sql)
 {
     Py_hash_t hash = ((PyASCIIObject *)sql)->hash;
     return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
@@ -246,7 +246,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect, qp_system
     if (!sql || !PyUnicode_Check(sql)) {
         return QP_STATEMENT_UNKNOWN;
     }
-    Py_hash_t hash = hash_of(sql);
+    Py_hash_t hash = text_hash(sql);
     Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
     cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
     if (is_cached(&set[0], sql, hash, length)) {
@@ -261,10 +261,11 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect, qp_system
         set[1] = set[0];
     } else {
         uint64_t from = qp_clock_ticks();
-        entry = (cached_text){
-            .hash = hash, .size = length + 1, .statement = scan(sql, dialect, QP_TEXT_SQL, true)};
+        entry = (cached_text){.hash = hash,
+                              .size = length + 1,
+                              .statement = scan_text(sql, dialect, QP_TEXT_SQL, true)};
         set_system(entry.statement, system);
-        qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+        qp_own_ticks += qp_elapsed_ticks(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
         }
@@ -286,7 +287,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
 
 /* Returns the text of a query that is not a str (a new reference), or NULL. `receiver` is the
  * cursor, which psycopg2 needs to quote names, or NULL. Raises nothing. */
-static PyObject *text_of(PyObject *query, PyObject *receiver)
+static PyObject *query_text(PyObject *query, PyObject *receiver)
 {
     qp_exception exception = qp_exception_take();
     PyObject *text = NULL;
@@ -309,7 +310,7 @@ uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect d
     if (!query || PyUnicode_Check(query)) {
         return statement_of(query, dialect, system);
     }
-    PyObject *text = text_of(query, receiver);
+    PyObject *text = query_text(query, receiver);
     /* The query's code may have ended the recording. */
     uint32_t statement = table.cache ? statement_of(text, dialect, system) : QP_STATEMENT_UNKNOWN;
     Py_XDECREF(text);
@@ -317,9 +318,9 @@ uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect d
 }
 
 /* Assigns another statement to a text in the cache. */
-static void cache_again(PyObject *sql, uint32_t statement)
+static void change_cached_statement(PyObject *sql, uint32_t statement)
 {
-    Py_hash_t hash = hash_of(sql);
+    Py_hash_t hash = text_hash(sql);
     Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
     cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
     for (int way = 0; way < CACHE_WAYS; way++) {
@@ -329,31 +330,32 @@ static void cache_again(PyObject *sql, uint32_t statement)
     }
 }
 
-uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
+uint32_t qp_statement_of_accepted(uint32_t number, PyObject *sql, const qp_column_question *columns)
 {
     if (!columns) {
         publish_form(number);
         return number;
     }
-    qp_columns_learn(columns);
+    qp_column_question_store(columns);
     /* Scan again even if no column was new, because another text may have been accepted since this
      * text was scanned. */
-    uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL, false);
-    set_system(taken, (qp_system)row_of(number)->system);
+    uint32_t taken = scan_text(sql, QP_SQLITE, QP_TEXT_SQL, false);
+    set_system(taken, (qp_system)statement_row(number)->system);
     if (taken != number) {
-        cache_again(sql, taken);
+        change_cached_statement(sql, taken);
     }
     return taken;
 }
 
-uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect, qp_text_kind kind)
+uint32_t qp_statement_of_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
+                                 qp_text_kind kind)
 {
     bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
     if (!is_text) {
         return number;
     }
-    uint32_t refused = scan(sql, dialect, kind, false);
-    set_system(refused, (qp_system)row_of(number)->system);
+    uint32_t refused = scan_text(sql, dialect, kind, false);
+    set_system(refused, (qp_system)statement_row(number)->system);
     return refused;
 }
 
@@ -362,15 +364,15 @@ bool qp_statement_is_known(uint32_t number)
     return number < qp_row_count(QP_STATEMENT_ROWS);
 }
 
-bool qp_statement_has_several(uint32_t number)
+bool qp_statement_is_script(uint32_t number)
 {
     uint32_t length;
-    const char *form = form_of(number, &length);
+    const char *form = normal_form(number, &length);
     return memchr(form, ';', length) != NULL; /* the normal form drops the semicolon after the
                                                * last statement */
 }
 
-bool qp_statement_form_is_held(uint32_t number)
+bool qp_statement_form_is_unaccepted(uint32_t number)
 {
     return table.held && table.held[number].form;
 }

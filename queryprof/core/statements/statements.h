@@ -45,28 +45,29 @@ uint32_t qp_statement_of_name(const char *name);
 /* Returns the statement of a text that SQLite has accepted, after the text's first execution.
  * `number` is the text's statement so far. `columns` lists the hidden words in quotes that are
  * columns; NULL if unknown, or if no word is hidden. Never raises. */
-uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
+uint32_t qp_statement_of_accepted(uint32_t number, PyObject *sql,
+                                  const qp_column_question *columns);
 
 /* Returns the statement of a text that the database has refused. The statement depends only on the
  * text and the error, so that it is the same in every run. */
-uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
-                              qp_text_kind kind);
+uint32_t qp_statement_of_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
+                                 qp_text_kind kind);
 
 bool qp_statement_is_known(uint32_t statement);
 
 /* Returns the row of a statement, which is valid as long as recording is on. */
-const qp_statement_row *qp_statement(uint32_t statement);
+const qp_statement_row *qp_statement_get_row(uint32_t statement);
 
 /* The number of normal forms that no database has accepted yet, and that are not in the region. */
 extern uint32_t qp_statements_held;
 
 /* Returns whether a text has several statements, or a name with a semicolon. */
-bool qp_statement_has_several(uint32_t statement);
+bool qp_statement_is_script(uint32_t statement);
 
-bool qp_statement_form_is_held(uint32_t statement);
+bool qp_statement_form_is_unaccepted(uint32_t statement);
 
 /* Returns whether no database has accepted a text of this statement yet. */
-static inline bool qp_statement_is_held(uint32_t statement)
+static inline bool qp_statement_is_unaccepted(uint32_t statement)
 {
-    return qp_statements_held && qp_statement_form_is_held(statement);
+    return qp_statements_held && qp_statement_form_is_unaccepted(statement);
 }

@@ -29,14 +29,14 @@ static struct {
 
 uint32_t qp_aggregates_generation;
 
-static qp_aggregate *entries(void)
+static qp_aggregate *aggregate_rows(void)
 {
     return qp_first_row(QP_AGGREGATE_ROWS);
 }
 
 uint32_t qp_aggregate_number(const qp_aggregate *entry)
 {
-    return (uint32_t)(entry - entries());
+    return (uint32_t)(entry - aggregate_rows());
 }
 
 static uint64_t hash_key(const qp_key *key)
@@ -56,7 +56,7 @@ static qp_aggregate *add_entry(const qp_key *key)
     if (number == UINT32_MAX) {
         return NULL;
     }
-    qp_aggregate *added = &entries()[number];
+    qp_aggregate *added = &aggregate_rows()[number];
     *added = (qp_aggregate){.mark = qp_mark - 1, .key = *key, .now = none, .before = none};
     return added;
 }
@@ -89,7 +89,7 @@ void qp_aggregates_stop(void)
 bool qp_aggregates_have_calls(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_AGGREGATE_ROWS); i++) {
-        if (entries()[i].count) {
+        if (aggregate_rows()[i].count) {
             return true;
         }
     }
@@ -100,7 +100,7 @@ static qp_aggregate *find_or_add(const qp_key *key)
 {
     uint32_t slot = qp_index_begin(&table.index, hash_key(key));
     for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
-        qp_aggregate *known = &entries()[table.index.slots[slot] - 1];
+        qp_aggregate *known = &aggregate_rows()[table.index.slots[slot] - 1];
         if (qp_same_key(&known->key, key)) {
             table.last = known;
             return known;
@@ -115,12 +115,12 @@ static qp_aggregate *find_or_add(const qp_key *key)
         table.index.slots[slot] = count + 1;
     }
     if (count == NEARLY_FULL) {
-        qp_turn_soon();
+        qp_turn_request();
     }
     return added;
 }
 
-static QP_COLD qp_aggregate *fold(const qp_key *key)
+static QP_COLD qp_aggregate *fold_into_shared(const qp_key *key)
 {
     qp_key shared = *key;
     shared.thread = QP_THREAD_OTHER;
@@ -130,7 +130,7 @@ static QP_COLD qp_aggregate *fold(const qp_key *key)
         found = find_or_add(&shared);
     }
     qp_head->folded_calls++;
-    return found ? found : &entries()[key->operation];
+    return found ? found : &aggregate_rows()[key->operation];
 }
 
 qp_aggregate *qp_aggregate_of(const qp_key *key)
@@ -139,10 +139,10 @@ qp_aggregate *qp_aggregate_of(const qp_key *key)
         return table.last;
     }
     qp_aggregate *found = find_or_add(key);
-    return found ? found : fold(key);
+    return found ? found : fold_into_shared(key);
 }
 
-qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation)
+qp_aggregate *qp_aggregate_of_fetch(const qp_aggregate *began, qp_operation operation)
 {
     uint32_t *number = &table.serving[qp_aggregate_number(began)][operation - QP_FETCHONE];
     if (!*number) {
@@ -150,7 +150,7 @@ qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation opera
         key.operation = operation;
         *number = qp_aggregate_number(qp_aggregate_of(&key));
     }
-    return &entries()[*number];
+    return &aggregate_rows()[*number];
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -172,9 +172,9 @@ void qp_aggregate_renew_extremes(qp_aggregate *entry)
     *now = (qp_extremes){.min_ns = INT64_MAX};
 }
 
-void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
+void qp_aggregate_move_duration(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
 {
-    qp_aggregate_change(entry);
+    qp_aggregate_before_change(entry);
     if (to_ns > entry->now.execution_max_ns) {
         entry->now.execution_max_ns = to_ns;
     }
@@ -187,22 +187,22 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
     }
 }
 
-void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns)
+void qp_aggregate_remove_execution(qp_aggregate *entry, int64_t ns)
 {
-    qp_aggregate_change(entry);
+    qp_aggregate_before_change(entry);
     entry->execution_sum_sq_ns2 -= (double)ns * (double)ns;
     qp_histogram_uncount(&entry->histogram, ns);
 }
 
-void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried)
+void qp_aggregate_restore_execution(qp_aggregate *entry, int64_t ns, bool is_carried)
 {
     entry->carried += is_carried;
-    qp_aggregate_move(entry, -1, ns);
+    qp_aggregate_move_duration(entry, -1, ns);
 }
 
-void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters)
+void qp_aggregate_add_counters(qp_aggregate *entry, const qp_counters *counters)
 {
-    qp_aggregate_change(entry);
+    qp_aggregate_before_change(entry);
     qp_counters_add(&entry->counters, counters);
 }
 
@@ -210,7 +210,7 @@ void qp_aggregates_clear(void)
 {
     uint32_t count = qp_row_count(QP_AGGREGATE_ROWS);
     for (uint32_t number = QP_OPERATIONS; number < count; number++) { /* mostly few rows */
-        uint32_t slot = qp_index_begin(&table.index, hash_key(&entries()[number].key));
+        uint32_t slot = qp_index_begin(&table.index, hash_key(&aggregate_rows()[number].key));
         while (table.index.slots[slot] != number + 1) {
             slot = qp_index_next(&table.index, slot);
         }

@@ -25,7 +25,7 @@ qp_aggregate *qp_aggregate_of(const qp_key *key);
 
 /* Returns the entry for an operation that fetches rows of an execution. `began` is the entry of the
  * operation that began the execution. Otherwise like qp_aggregate_of. */
-qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
+qp_aggregate *qp_aggregate_of_fetch(const qp_aggregate *began, qp_operation operation);
 
 /* Returns whether any call has been added. */
 bool qp_aggregates_have_calls(void);
@@ -36,18 +36,19 @@ uint32_t qp_aggregate_number(const qp_aggregate *entry);
 /* Moves an entry's extremes to `before`, and starts new extremes at the mark. */
 void qp_aggregate_renew_extremes(qp_aggregate *entry);
 
-static inline void qp_aggregate_change(qp_aggregate *entry)
+static inline void qp_aggregate_before_change(qp_aggregate *entry)
 {
-    if (qp_row_changes(QP_AGGREGATE_ROWS, entry)) {
+    if (qp_row_before_change(QP_AGGREGATE_ROWS, entry)) {
         qp_aggregate_renew_extremes(entry);
     }
 }
 
 /* Adds calls that took from `min_ns` to `max_ns` each. */
-static inline void qp_aggregate_add(qp_aggregate *to, int64_t calls, int64_t total_ns,
-                                    int64_t self_ns, int64_t rows, int64_t min_ns, int64_t max_ns)
+static inline void qp_aggregate_add_calls(qp_aggregate *to, int64_t calls, int64_t total_ns,
+                                          int64_t self_ns, int64_t rows, int64_t min_ns,
+                                          int64_t max_ns)
 {
-    qp_aggregate_change(to);
+    qp_aggregate_before_change(to);
     if (min_ns < to->now.min_ns) {
         to->now.min_ns = min_ns;
     }
@@ -62,18 +63,18 @@ static inline void qp_aggregate_add(qp_aggregate *to, int64_t calls, int64_t tot
 
 static inline void qp_aggregate_count_error(qp_aggregate *to)
 {
-    qp_aggregate_change(to);
+    qp_aggregate_before_change(to);
     to->errors++;
 }
 
 /* Moves an execution in the distribution of durations from `from_ns` (negative: it is new) to
  * `to_ns`, which is not shorter. */
-void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
+void qp_aggregate_move_duration(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 
 /* Remove an unfinished execution from the distribution of durations, and add it again. `carried`:
  * an earlier part of the recording counts the execution. */
-void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns);
-void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried);
+void qp_aggregate_remove_execution(qp_aggregate *entry, int64_t ns);
+void qp_aggregate_restore_execution(qp_aggregate *entry, int64_t ns, bool is_carried);
 
 /* Adds the counters `more` to `to`. */
 static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
@@ -82,7 +83,7 @@ static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
 }
 
 /* Adds counters to an entry. */
-void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
+void qp_aggregate_add_counters(qp_aggregate *entry, const qp_counters *counters);
 
 /* Drops all entries and empties their rows. */
 void qp_aggregates_clear(void);

@@ -15,7 +15,7 @@ enum {
 };
 
 /* Writes the qualified name of an exception's type; no code of the program runs. */
-static void name_exception(PyObject *exception_type, char name[NAME_BYTES])
+static void write_exception_name(PyObject *exception_type, char name[NAME_BYTES])
 {
     PyTypeObject *type = (PyTypeObject *)exception_type;
     PyObject *module = NULL;
@@ -34,7 +34,7 @@ enum { BUSY_NAMES = sizeof busy_names / sizeof *busy_names };
 
 /* Returns a value in a dict (borrowed) by a str key, or NULL. The program's own key objects are not
  * compared, since that would run its code. */
-static PyObject *plain_item(PyObject *dict, const char *wanted)
+static PyObject *dict_item(PyObject *dict, const char *wanted)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -58,7 +58,7 @@ static bool says_locked(const PyBaseExceptionObject *exception)
 
 /* Returns SQLite's name of a lock error from the driver's exception; NULL for other errors. The
  * name is static text, because anything in the exception may be a secret. */
-static const char *busy_name(PyObject *value)
+static const char *lock_error_name(PyObject *value)
 {
     if (!PyExceptionInstance_Check(value)) {
         return NULL;
@@ -66,13 +66,13 @@ static const char *busy_name(PyObject *value)
     const PyBaseExceptionObject *exception = (PyBaseExceptionObject *)value;
     PyObject *fields =
         exception->dict && PyDict_CheckExact(exception->dict) ? exception->dict : NULL;
-    PyObject *name = fields ? plain_item(fields, "sqlite_errorname") : NULL;
+    PyObject *name = fields ? dict_item(fields, "sqlite_errorname") : NULL;
     for (int i = 0; name && PyUnicode_CheckExact(name) && i < BUSY_NAMES; i++) {
         if (PyUnicode_CompareWithASCIIString(name, busy_names[i]) == 0) {
             return busy_names[i];
         }
     }
-    PyObject *code = fields ? plain_item(fields, "extendedresult") : NULL; /* APSW's */
+    PyObject *code = fields ? dict_item(fields, "extendedresult") : NULL; /* APSW's */
     if (code && PyLong_CheckExact(code)) {
         int overflow;
         long number = PyLong_AsLongAndOverflow(code, &overflow);
@@ -90,8 +90,8 @@ static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES]
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     char name[NAME_BYTES];
     PyErr_Fetch(&type, &value, &traceback);
-    name_exception(type, name);
-    const char *error = value ? busy_name(value) : NULL;
+    write_exception_name(type, name);
+    const char *error = value ? lock_error_name(value) : NULL;
     PyErr_Restore(type, value, traceback);
     if (error) {
         PyOS_snprintf(described, DESCRIBED_BYTES, "%s: database is locked (%s%s)", name, error,
@@ -102,11 +102,11 @@ static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES]
     return error;
 }
 
-bool qp_error_count(const qp_key *key, bool would_write)
+bool qp_count_exception(const qp_key *key, bool would_write)
 {
     char bytes[DESCRIBED_BYTES];
     bool is_busy = describe_exception(would_write, bytes);
-    qp_text name = qp_text_of(bytes, strlen(bytes));
+    qp_text name = qp_text_find_or_add(bytes, strlen(bytes));
     qp_error_row *rows = qp_first_row(QP_ERROR_ROWS);
     uint32_t count = qp_row_count(QP_ERROR_ROWS);
     for (uint32_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ bool qp_error_count(const qp_key *key, bool would_write)
         return is_busy;
     }
     rows[added].key = (qp_key){.statement = QP_STATEMENT_OTHER};
-    rows[added].name = qp_text_of("(other)", 7);
+    rows[added].name = qp_text_find_or_add("(other)", 7);
     rows[added].count++;
     return is_busy;
 }

@@ -9,4 +9,4 @@
 /* Counts the current exception, by key and type. For an exception about a lock, the type includes
  * SQLite's name of the error. `would_write`: a lock was refused to a transaction that had begun to
  * read. Returns whether the exception is about a lock. No code of the program runs. */
-bool qp_error_count(const qp_key *key, bool would_write);
+bool qp_count_exception(const qp_key *key, bool would_write);

@@ -56,7 +56,7 @@ static qp_file_work_row *find_or_add(const qp_key *key)
     return &rows[added];
 }
 
-static qp_file_work_row *row_of(const qp_key *key)
+static qp_file_work_row *file_work_row(const qp_key *key)
 {
     if (table.last && qp_same_key(&table.last->key, key)) {
         return table.last;
@@ -71,11 +71,11 @@ static qp_file_work_row *row_of(const qp_key *key)
 
 void qp_file_sums_add(const qp_key *key, const qp_file_sums *work)
 {
-    qp_file_work_row *row = row_of(key);
+    qp_file_work_row *row = file_work_row(key);
     if (!row) {
         return;
     }
-    if (qp_row_changes(QP_FILE_WORK_ROWS, row)) {
+    if (qp_row_before_change(QP_FILE_WORK_ROWS, row)) {
         row->max_lock_before_ticks = row->max_lock_before_ticks > row->max_lock_ticks
                                          ? row->max_lock_before_ticks
                                          : row->max_lock_ticks;
@@ -85,5 +85,5 @@ void qp_file_sums_add(const qp_key *key, const qp_file_sums *work)
     row->lock_waits += work->lock_ticks > 0;
     row->max_lock_ticks =
         work->lock_ticks > row->max_lock_ticks ? work->lock_ticks : row->max_lock_ticks;
-    qp_file_sums_join(&row->sums, work);
+    qp_file_sums_merge(&row->sums, work);
 }

@@ -31,7 +31,7 @@ typedef struct {
     int depth;
 } text;
 
-static Py_UCS4 character(const text *t, Py_ssize_t at)
+static Py_UCS4 character_at(const text *t, Py_ssize_t at)
 {
     return at < t->length ? PyUnicode_READ(t->width, t->characters, at) : 0;
 }
@@ -41,14 +41,14 @@ static bool is_digit(Py_UCS4 c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_of_word(Py_UCS4 c)
+static bool is_word_character(Py_UCS4 c)
 {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c > 127;
 }
 
 static Py_ssize_t end_of_word(const text *t, Py_ssize_t at)
 {
-    while (is_of_word(character(t, at))) {
+    while (is_word_character(character_at(t, at))) {
         at++;
     }
     return at;
@@ -58,10 +58,10 @@ static Py_ssize_t end_of_word(const text *t, Py_ssize_t at)
 static Py_ssize_t end_of_quotes(const text *t, Py_ssize_t at, Py_UCS4 quote)
 {
     for (; at < t->length; at++) {
-        if (character(t, at) != quote) {
+        if (character_at(t, at) != quote) {
             continue;
         }
-        if (quote == ']' || character(t, at + 1) != quote) {
+        if (quote == ']' || character_at(t, at + 1) != quote) {
             return at;
         }
         at++;
@@ -70,18 +70,18 @@ static Py_ssize_t end_of_quotes(const text *t, Py_ssize_t at, Py_UCS4 quote)
 }
 
 /* Skips blanks and comments. */
-static void pass_blanks(text *t)
+static void skip_blanks(text *t)
 {
     for (; t->at < t->length; t->at++) {
-        Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
+        Py_UCS4 c = character_at(t, t->at), next = character_at(t, t->at + 1);
         if (c == '-' && next == '-') {
-            while (t->at < t->length && character(t, t->at) != '\n') {
+            while (t->at < t->length && character_at(t, t->at) != '\n') {
                 t->at++;
             }
         } else if (c == '/' && next == '*') {
             t->at += 2;
             while (t->at < t->length &&
-                   !(character(t, t->at) == '*' && character(t, t->at + 1) == '/')) {
+                   !(character_at(t, t->at) == '*' && character_at(t, t->at + 1) == '/')) {
                 t->at++;
             }
             t->at++;
@@ -93,7 +93,7 @@ static void pass_blanks(text *t)
 
 /* Reads a parameter of a sequence: the parameter with this number, or the next parameter if
  * `number` is 0. */
-static token in_sequence(text *t, Py_ssize_t end, Py_ssize_t number)
+static token positional_parameter(text *t, Py_ssize_t end, Py_ssize_t number)
 {
     Py_ssize_t index = number ? number : t->largest + 1;
     t->largest = index > t->largest ? index : t->largest;
@@ -102,7 +102,7 @@ static token in_sequence(text *t, Py_ssize_t end, Py_ssize_t number)
     return found;
 }
 
-static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t after)
+static token named_parameter(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t after)
 {
     t->has_names = true;
     t->at = after;
@@ -110,40 +110,40 @@ static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t aft
 }
 
 /* Returns the number in a run of digits; -1 if there are no digits, or too many. */
-static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
+static int64_t number_of_digits(const text *t, Py_ssize_t begin, Py_ssize_t end)
 {
     int64_t number = 0;
     for (Py_ssize_t at = begin; at < end; at++) {
-        if (!is_digit(character(t, at)) || at - begin >= MAX_DIGITS) {
+        if (!is_digit(character_at(t, at)) || at - begin >= MAX_DIGITS) {
             return -1;
         }
-        number = 10 * number + (int64_t)(character(t, at) - '0');
+        number = 10 * number + (int64_t)(character_at(t, at) - '0');
     }
     return end > begin ? number : -1;
 }
 
 /* Returns the parameter that begins here, or another kind of token if no parameter begins here. */
-static token parameter(text *t)
+static token read_parameter(text *t)
 {
-    Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
+    Py_UCS4 c = character_at(t, t->at), next = character_at(t, t->at + 1);
     Py_ssize_t end = end_of_word(t, t->at + 1);
-    int64_t number = number_in(t, t->at + 1, end);
+    int64_t number = number_of_digits(t, t->at + 1, end);
     bool is_small = number > 0 && number < MAX_CHARACTERS;
     if (c == '?' && (end == t->at + 1 || is_small)) {
-        return in_sequence(t, end, is_small ? (Py_ssize_t)number : 0);
+        return positional_parameter(t, end, is_small ? (Py_ssize_t)number : 0);
     }
     if (c == '$' && is_small && !t->is_sqlite) {
-        return in_sequence(t, end, (Py_ssize_t)number);
+        return positional_parameter(t, end, (Py_ssize_t)number);
     }
     if ((c == ':' || c == '@' || c == '$') && end > t->at + 1) {
-        return with_name(t, t->at + 1, end, end);
+        return named_parameter(t, t->at + 1, end, end);
     }
     if (c == '%' && !t->is_sqlite && (next == 's' || next == 'b' || next == 't')) {
-        return in_sequence(t, t->at + 2, 0);
+        return positional_parameter(t, t->at + 2, 0);
     }
     if (c == '%' && !t->is_sqlite && next == '(') {
         end = end_of_word(t, t->at + 2);
-        return with_name(t, t->at + 2, end, end + 2); /* ")s" */
+        return named_parameter(t, t->at + 2, end, end + 2); /* ")s" */
     }
     return (token){.kind = NOTHING};
 }
@@ -151,9 +151,9 @@ static token parameter(text *t)
 /* Returns the next token; NOTHING at the end of the text. */
 static token next_token(text *t)
 {
-    pass_blanks(t);
+    skip_blanks(t);
     Py_ssize_t begin = t->at;
-    Py_UCS4 c = character(t, begin);
+    Py_UCS4 c = character_at(t, begin);
     if (begin >= t->length) {
         return (token){.kind = NOTHING};
     }
@@ -162,15 +162,15 @@ static token next_token(text *t)
         t->at = end + 1;
         return (token){c == '\'' ? TEXT : WORD, begin + 1, end, 0, t->depth};
     }
-    if (is_of_word(c)) {
+    if (is_word_character(c)) {
         t->at = end_of_word(t, begin);
         return (token){is_digit(c) ? NUMBER : WORD, begin, t->at, 0, t->depth};
     }
-    if (c == ':' && character(t, begin + 1) == ':') { /* PostgreSQL's cast */
+    if (c == ':' && character_at(t, begin + 1) == ':') { /* PostgreSQL's cast */
         t->at += 2;
         return (token){SIGN, begin, t->at, 0, t->depth};
     }
-    token found = parameter(t);
+    token found = read_parameter(t);
     if (found.kind == NOTHING) {
         t->depth -= c == ')' && t->depth;
         found = (token){SIGN, begin, ++t->at, 0, t->depth};
@@ -186,7 +186,7 @@ static bool is_word(const text *t, token one, const char *capitals)
         return false;
     }
     for (Py_ssize_t i = 0; i < length; i++) {
-        Py_UCS4 c = character(t, one.begin + i);
+        Py_UCS4 c = character_at(t, one.begin + i);
         if ((c >= 'a' && c <= 'z' ? c - 32 : c) != (Py_UCS4)capitals[i]) {
             return false;
         }
@@ -196,16 +196,16 @@ static bool is_word(const text *t, token one, const char *capitals)
 
 static bool is_sign(const text *t, token one, Py_UCS4 sign)
 {
-    return one.kind == SIGN && one.end - one.begin == 1 && character(t, one.begin) == sign;
+    return one.kind == SIGN && one.end - one.begin == 1 && character_at(t, one.begin) == sign;
 }
 
-static bool is_called(const text *t, token one, PyObject *name)
+static bool parameter_has_name(const text *t, token one, PyObject *name)
 {
     if (!PyUnicode_CheckExact(name) || PyUnicode_GET_LENGTH(name) != one.end - one.begin) {
         return false;
     }
     for (Py_ssize_t i = 0; i < one.end - one.begin; i++) {
-        if (PyUnicode_READ_CHAR(name, i) != character(t, one.begin + i)) {
+        if (PyUnicode_READ_CHAR(name, i) != character_at(t, one.begin + i)) {
             return false;
         }
     }
@@ -213,7 +213,7 @@ static bool is_called(const text *t, token one, PyObject *name)
 }
 
 /* Returns the value of a parameter (borrowed); NULL if it is unknown. */
-static PyObject *value_of(const text *t, token one, PyObject *parameters)
+static PyObject *parameter_value(const text *t, token one, PyObject *parameters)
 {
     bool is_sequence =
         parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters));
@@ -225,7 +225,7 @@ static PyObject *value_of(const text *t, token one, PyObject *parameters)
     Py_ssize_t at = 0;
     while (parameters && !one.index && PyDict_CheckExact(parameters) &&
            PyDict_Next(parameters, &at, &key, &value)) {
-        if (is_called(t, one, key)) {
+        if (parameter_has_name(t, one, key)) {
             return value;
         }
     }
@@ -236,8 +236,8 @@ static PyObject *value_of(const text *t, token one, PyObject *parameters)
  * unknown. */
 static int64_t rounded_to_power_of_two(const text *t, token one, PyObject *parameters)
 {
-    int64_t number = one.kind == NUMBER ? number_in(t, one.begin, one.end) : -1;
-    PyObject *value = one.kind == PARAMETER ? value_of(t, one, parameters) : NULL;
+    int64_t number = one.kind == NUMBER ? number_of_digits(t, one.begin, one.end) : -1;
+    PyObject *value = one.kind == PARAMETER ? parameter_value(t, one, parameters) : NULL;
     if (value && PyLong_CheckExact(value)) {
         int overflow;
         long long given = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -256,7 +256,7 @@ static int64_t rounded_to_power_of_two(const text *t, token one, PyObject *param
 
 /* Returns the OFFSET of a text from its last tokens, in reverse order: OFFSET n; LIMIT n, n; OFFSET
  * n LIMIT n (https://www.sqlite.org/lang_select.html#limitoffset). */
-static int64_t offset_of(const text *t, const token last[LAST], PyObject *parameters)
+static int64_t query_offset(const text *t, const token last[LAST], PyObject *parameters)
 {
     for (int i = 0; i < LAST; i++) {
         if (last[i].depth) {
@@ -273,7 +273,7 @@ static int64_t offset_of(const text *t, const token last[LAST], PyObject *parame
 
 /* Returns the wildcards of an operator's patterns; NULL if the operator does not compare with a
  * pattern. */
-static const char *wildcards_of(const text *t, token one)
+static const char *operator_wildcards(const text *t, token one)
 {
     if (is_word(t, one, "LIKE") || is_word(t, one, "ILIKE")) {
         return "%_";
@@ -282,10 +282,11 @@ static const char *wildcards_of(const text *t, token one)
 }
 
 /* Returns whether a literal or the value of a parameter begins with a wildcard. */
-static bool begins_open(const text *t, token one, PyObject *parameters, const char *wildcards)
+static bool begins_with_wildcard(const text *t, token one, PyObject *parameters,
+                                 const char *wildcards)
 {
-    Py_UCS4 first = one.kind == TEXT && one.end > one.begin ? character(t, one.begin) : 0;
-    PyObject *value = one.kind == PARAMETER ? value_of(t, one, parameters) : NULL;
+    Py_UCS4 first = one.kind == TEXT && one.end > one.begin ? character_at(t, one.begin) : 0;
+    PyObject *value = one.kind == PARAMETER ? parameter_value(t, one, parameters) : NULL;
     if (value && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value)) {
         first = PyUnicode_READ_CHAR(value, 0);
     }
@@ -316,16 +317,16 @@ qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_
             continue;
         }
         if (wildcards && (one.kind == PARAMETER || one.kind == TEXT)) {
-            found.has_open_pattern |= begins_open(&t, one, parameters, wildcards);
+            found.has_open_pattern |= begins_with_wildcard(&t, one, parameters, wildcards);
             wildcards = NULL;
         }
-        const char *wildcards_here = wildcards_of(&t, one);
+        const char *wildcards_here = operator_wildcards(&t, one);
         wildcards = wildcards_here || ends_comparison(&t, one) ? wildcards_here : wildcards;
         found.may_be_there |=
             wildcards_here || is_word(&t, one, "LIMIT") || is_word(&t, one, "OFFSET");
         memmove(last + 1, last, (LAST - 1) * sizeof *last);
         last[0] = one;
     }
-    found.offset = offset_of(&t, last, parameters);
+    found.offset = query_offset(&t, last, parameters);
     return found;
 }

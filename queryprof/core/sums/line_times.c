@@ -20,9 +20,9 @@ void qp_line_times_clear(void)
     qp_sampled_rows_clear(&rows);
 }
 
-qp_line_time_row *qp_line_times_of(const qp_key *key)
+qp_line_time_row *qp_line_times_row(const qp_key *key)
 {
-    uint32_t number = qp_sampled_row_of(&rows, key);
+    uint32_t number = qp_sampled_row_number(&rows, key);
     return number == UINT32_MAX ? NULL
                                 : (qp_line_time_row *)qp_first_row(QP_LINE_TIME_ROWS) + number;
 }

@@ -15,4 +15,4 @@ void qp_line_times_clear(void);
 
 /* Returns the row of a statement and path, and adds a new row if needed. NULL if there is no room.
  * Valid until the rows are cleared. */
-qp_line_time_row *qp_line_times_of(const qp_key *key);
+qp_line_time_row *qp_line_times_row(const qp_key *key);

@@ -8,7 +8,7 @@
 enum { NOTABLE_NS = 1000000 /* minimum duration of a hold or wait that is kept */ };
 
 /* Returns the row for locks with this kind, database and key; NULL if there is no room. */
-static qp_lock_row *row_of(const qp_lock *lock)
+static qp_lock_row *lock_row(const qp_lock *lock)
 {
     static uint32_t last;
     qp_lock_row *rows = qp_first_row(QP_LOCK_ROWS);
@@ -34,27 +34,27 @@ static qp_lock_row *row_of(const qp_lock *lock)
 
 void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
 {
-    qp_lock_row *row = row_of(lock);
+    qp_lock_row *row = lock_row(lock);
     if (!row) {
-        row = row_of(&(qp_lock){.kind = lock->kind,
-                                .key.statement = QP_STATEMENT_OTHER,
-                                .end_statement = QP_STATEMENT_OTHER});
+        row = lock_row(&(qp_lock){.kind = lock->kind,
+                                  .key.statement = QP_STATEMENT_OTHER,
+                                  .end_statement = QP_STATEMENT_OTHER});
     }
     if (!row) {
         return;
     }
     qp_lock_sums *sums = &row->sums;
-    if (qp_row_changes(QP_LOCK_ROWS, row)) {
+    if (qp_row_before_change(QP_LOCK_ROWS, row)) {
         int64_t before = row->max_before_ticks;
         row->max_before_ticks = before > sums->max_ticks ? before : sums->max_ticks;
         sums->max_ticks = 0;
     }
-    qp_lock_sums_join(sums, held);
+    qp_lock_sums_merge(sums, held);
 }
 
 /* Returns a row for an event of this length: a new row, or the row of the shortest event; NULL if
  * all events are longer. */
-static qp_lock_event_row *place_for(int64_t duration_ns)
+static qp_lock_event_row *event_row_for(int64_t duration_ns)
 {
     static int64_t least_ns; /* duration of the shortest event in a full table */
     qp_lock_event_row *rows = qp_first_row(QP_LOCK_EVENT_ROWS);
@@ -77,13 +77,13 @@ static qp_lock_event_row *place_for(int64_t duration_ns)
 
 void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when)
 {
-    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(when->start_ticks, when->end_ticks));
-    qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : place_for(duration_ns);
+    int64_t duration_ns = qp_ticks_to_ns(qp_elapsed_ticks(when->start_ticks, when->end_ticks));
+    qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : event_row_for(duration_ns);
     if (place) {
         *place = (qp_lock_event_row){.lock = *lock,
                                      .connection = when->connection,
                                      .writes = when->writes,
-                                     .start_unix_ns = qp_clock_unix_ns(when->start_ticks),
+                                     .start_unix_ns = qp_ticks_to_unix_ns(when->start_ticks),
                                      .duration_ns = duration_ns};
     }
 }

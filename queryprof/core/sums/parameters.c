@@ -70,7 +70,7 @@ static bool mix_value(uint64_t *hash, PyObject *value)
 
 /* Returns the hash of an execution's parameters and its work (a request or a thread); 0 if
  * unknown. */
-static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
+static uint64_t parameters_hash(PyObject *sql, PyObject *parameters, uint64_t work)
 {
     uint64_t hash = qp_hash_mix(table.secret, work);
     bool known = sql && mix_value(&hash, sql);
@@ -94,7 +94,8 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
 }
 
 /* Adds facts about the values. Values of a failed execution are ignored. */
-static void add_given_values(qp_parameter_row *row, memory *runs, const qp_sampled *sampled)
+static void add_given_values(qp_parameter_row *row, memory *runs,
+                             const qp_sampled_execution *sampled)
 {
     if (sampled->has_failed || runs->has_no_given_values) {
         return;
@@ -109,10 +110,10 @@ static void add_given_values(qp_parameter_row *row, memory *runs, const qp_sampl
     row->open_patterns += given.has_open_pattern;
 }
 
-void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled)
+void qp_parameters_sample(const qp_key *key, const qp_sampled_execution *sampled)
 {
-    uint64_t hash = hash_of(sampled->sql, sampled->parameters, sampled->work);
-    uint32_t number = hash ? qp_sampled_row_of(&table.rows, key) : UINT32_MAX;
+    uint64_t hash = parameters_hash(sampled->sql, sampled->parameters, sampled->work);
+    uint32_t number = hash ? qp_sampled_row_number(&table.rows, key) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return;
     }

@@ -26,7 +26,7 @@ typedef struct {
     bool has_failed; /* the execution has failed */
     bool is_chosen;  /* chosen because it is slow, not at random; counts only while the statement
                       * has few samples */
-} qp_sampled;
+} qp_sampled_execution;
 
 /* Notes an execution. No code of the program runs. */
-void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled);
+void qp_parameters_sample(const qp_key *key, const qp_sampled_execution *sampled);

@@ -27,7 +27,7 @@ static qp_sampled_key *key_of_row(const qp_sampled_rows *rows, uint32_t number)
     return (qp_sampled_key *)((char *)qp_first_row(rows->table) + (size_t)number * rows->row_bytes);
 }
 
-uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key)
+uint32_t qp_sampled_row_number(qp_sampled_rows *rows, const qp_key *key)
 {
     qp_index *index = &rows->index;
     uint32_t slot = qp_index_begin(index, qp_hash_mix(key->statement, key->path));

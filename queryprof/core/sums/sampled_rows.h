@@ -29,4 +29,4 @@ void qp_sampled_rows_clear(qp_sampled_rows *rows);
 
 /* Returns the row number of a statement and path, and adds a new row if needed. UINT32_MAX if there
  * is no room. */
-uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key);
+uint32_t qp_sampled_row_number(qp_sampled_rows *rows, const qp_key *key);

@@ -22,12 +22,12 @@ static struct {
                                           * none */
     int64_t *floor_ns;      /* for each statement: the duration of its fastest exemplar; 0 while a
                              * slot is free */
-    int64_t *notable_ticks; /* for each statement: see qp_notable_ticks */
+    int64_t *notable_ticks; /* for each statement: see qp_exemplar_floor_ticks */
     qp_index samples;
     uint32_t value_bytes;
 } table;
 
-static qp_exemplar_row *exemplars(void)
+static qp_exemplar_row *exemplar_rows(void)
 {
     return qp_first_row(QP_EXEMPLAR_ROWS);
 }
@@ -53,7 +53,7 @@ void qp_samples_stop(void)
 void qp_samples_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_EXEMPLAR_ROWS); i++) {
-        uint32_t statement = exemplars()[i].key.statement;
+        uint32_t statement = exemplar_rows()[i].key.statement;
         memset(table.kept[statement], 0, sizeof *table.kept);
         table.floor_ns[statement] = table.notable_ticks[statement] = 0;
     }
@@ -69,7 +69,7 @@ int64_t qp_exemplar_floor_ns(uint32_t statement)
     return table.floor_ns[statement];
 }
 
-int64_t qp_notable_ticks(uint32_t statement)
+int64_t qp_exemplar_floor_ticks(uint32_t statement)
 {
     return table.notable_ticks[statement];
 }
@@ -81,17 +81,16 @@ static void raise_floor(uint32_t statement)
     const uint16_t *kept = table.kept[statement];
     int64_t least_ns = INT64_MAX;
     for (int i = 0; i < QP_EXEMPLARS_KEPT; i++) {
-        int64_t ns = kept[i] ? exemplars()[kept[i] - 1].duration_ns : 0;
+        int64_t ns = kept[i] ? exemplar_rows()[kept[i] - 1].duration_ns : 0;
         least_ns = ns < least_ns ? ns : least_ns;
     }
     table.floor_ns[statement] = least_ns;
-    table.notable_ticks[statement] =
-        qp_clock_ticks_of(least_ns < QP_SLOW_NS ? least_ns : QP_SLOW_NS);
+    table.notable_ticks[statement] = qp_ns_to_ticks(least_ns < QP_SLOW_NS ? least_ns : QP_SLOW_NS);
 }
 
 /* Returns the row of the exemplar with this serial number, or a new row, or the row of the fastest
  * exemplar; NULL if there is no room. */
-static qp_exemplar_row *place_for(const qp_exemplar_row *of)
+static qp_exemplar_row *exemplar_row_for(const qp_exemplar_row *of)
 {
     uint16_t *kept = table.kept[of->key.statement];
     qp_exemplar_row *fastest = NULL;
@@ -102,10 +101,10 @@ static qp_exemplar_row *place_for(const qp_exemplar_row *of)
                 break;
             }
             kept[i] = (uint16_t)(added + 1);
-            exemplars()[added].sql = exemplars()[added].parameters = QP_TEXT_FULL;
-            return &exemplars()[added];
+            exemplar_rows()[added].sql = exemplar_rows()[added].parameters = QP_TEXT_FULL;
+            return &exemplar_rows()[added];
         }
-        qp_exemplar_row *e = &exemplars()[kept[i] - 1];
+        qp_exemplar_row *e = &exemplar_rows()[kept[i] - 1];
         if (e->serial == of->serial) {
             return e;
         }
@@ -120,14 +119,14 @@ static qp_text value_text(qp_text old, PyObject *value)
 {
     uint32_t bytes = 0;
     qp_text text =
-        value ? qp_text_over(old, value, VALUE_BYTES - table.value_bytes, &bytes) : QP_TEXT_FULL;
+        value ? qp_text_replace(old, value, VALUE_BYTES - table.value_bytes, &bytes) : QP_TEXT_FULL;
     table.value_bytes += bytes;
     return text;
 }
 
 void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters)
 {
-    qp_exemplar_row *e = place_for(of);
+    qp_exemplar_row *e = exemplar_row_for(of);
     if (!e || (e->serial && e->serial != of->serial && e->duration_ns >= of->duration_ns)) {
         return;
     }

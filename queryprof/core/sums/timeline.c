@@ -18,7 +18,7 @@ static struct {
     uint64_t end_ticks; /* 0 if none */
 } latest;
 
-void qp_timeline_calibrated(void)
+void qp_timeline_apply_calibration(void)
 {
     latest.end_ticks = 0;
 }
@@ -31,7 +31,7 @@ static qp_interval_row *half_of_table(uint32_t number)
 
 bool qp_timeline_start(int64_t unix_ns)
 {
-    qp_timeline_calibrated();
+    qp_timeline_apply_calibration();
     qp_rows_clear(QP_TIMELINE_ROWS);
     qp_head->timeline_half = 0;
     qp_head->timeline_shift[0] = FIRST_WIDTH_SHIFT;
@@ -60,7 +60,7 @@ static QP_COLD void coarsen(void)
     qp_head->timeline_half = new;
 }
 
-static int64_t position_of(int64_t unix_ns)
+static int64_t interval_number(int64_t unix_ns)
 {
     uint32_t now = qp_head->timeline_half;
     return (unix_ns >> qp_head->timeline_shift[now]) - qp_head->timeline_first[now];
@@ -85,22 +85,22 @@ static QP_COLD void distribute_time(int64_t end_unix_ns, int64_t duration_ns, in
 
 /* Adds calls to the interval in which they end, and distributes their time over the earlier
  * intervals. */
-static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_t calls,
-                                  int64_t rows, int64_t self_ns)
+static QP_COLD void add_across_intervals(uint64_t from_ticks, uint64_t to_ticks, int64_t calls,
+                                         int64_t rows, int64_t self_ns)
 {
-    int64_t end_unix_ns = qp_clock_unix_ns(to_ticks);
-    int64_t position = position_of(end_unix_ns);
+    int64_t end_unix_ns = qp_ticks_to_unix_ns(to_ticks);
+    int64_t position = interval_number(end_unix_ns);
     while (position >= QP_TIMELINE_INTERVALS) {
         coarsen();
-        position = position_of(end_unix_ns);
+        position = interval_number(end_unix_ns);
     }
     bool is_set_back = position < 0; /* the wall clock was set back */
     position = is_set_back ? 0 : position;
     qp_interval_row *interval = &half_of_table(qp_head->timeline_half)[position];
     interval->calls += calls;
     interval->rows += rows;
-    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(from_ticks, to_ticks));
-    if (position && position_of(end_unix_ns - duration_ns) < position) {
+    int64_t duration_ns = qp_ticks_to_ns(qp_elapsed_ticks(from_ticks, to_ticks));
+    if (position && interval_number(end_unix_ns - duration_ns) < position) {
         distribute_time(end_unix_ns, duration_ns, self_ns);
     } else {
         interval->self_ns += self_ns;
@@ -109,8 +109,8 @@ static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_
     int64_t width_ns = (int64_t)1 << shift, into_ns = end_unix_ns & (width_ns - 1);
     if (!is_set_back) {
         latest.interval = interval;
-        latest.start_ticks = to_ticks - (uint64_t)qp_clock_ticks_of(into_ns);
-        latest.end_ticks = to_ticks + (uint64_t)qp_clock_ticks_of(width_ns - into_ns);
+        latest.start_ticks = to_ticks - (uint64_t)qp_ns_to_ticks(into_ns);
+        latest.end_ticks = to_ticks + (uint64_t)qp_ns_to_ticks(width_ns - into_ns);
     }
 }
 
@@ -118,7 +118,7 @@ void qp_timeline_add(uint64_t from_ticks, uint64_t to_ticks, int64_t calls, int6
                      int64_t self_ns)
 {
     if (from_ticks < latest.start_ticks || to_ticks >= latest.end_ticks) {
-        add_elsewhere(from_ticks, to_ticks, calls, rows, self_ns);
+        add_across_intervals(from_ticks, to_ticks, calls, rows, self_ns);
         return;
     }
     latest.interval->calls += calls;

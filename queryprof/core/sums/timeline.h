@@ -12,7 +12,7 @@ bool qp_timeline_start(int64_t unix_ns);
 
 /* Must be called after the clock's calibration, because instants may now belong to other
  * intervals. */
-void qp_timeline_calibrated(void);
+void qp_timeline_apply_calibration(void);
 
 /* Adds calls of one thread that ran between two instants. The driver took `self_ns` of that time,
  * which is distributed over the intervals between the instants. */

@@ -7,12 +7,12 @@
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 
-static qp_thread_row *threads(void)
+static qp_thread_row *thread_rows(void)
 {
     return qp_first_row(QP_THREAD_ROWS);
 }
 
-static void add(qp_usage *to, const qp_usage *usage)
+static void add_usage(qp_usage *to, const qp_usage *usage)
 {
     to->user_ns += usage->user_ns;
     to->system_ns += usage->system_ns;
@@ -28,26 +28,26 @@ static void add(qp_usage *to, const qp_usage *usage)
 static void add_to_name(uint16_t thread, const qp_usage *usage)
 {
     if (thread < qp_row_count(QP_THREAD_ROWS)) {
-        threads()[thread].is_used = true;
-        add(&threads()[thread].usage, usage);
+        thread_rows()[thread].is_used = true;
+        add_usage(&thread_rows()[thread].usage, usage);
     }
 }
 
-static int64_t more(int64_t now, int64_t before)
+static int64_t nonnegative_difference(int64_t now, int64_t before)
 {
     return now > before ? now - before : 0;
 }
 
-static qp_usage less(const qp_usage *now, const qp_usage *base)
+static qp_usage usage_difference(const qp_usage *now, const qp_usage *base)
 {
-    return (qp_usage){more(now->user_ns, base->user_ns),
-                      more(now->system_ns, base->system_ns),
-                      more(now->voluntary_switches, base->voluntary_switches),
-                      more(now->involuntary_switches, base->involuntary_switches),
-                      more(now->read_bytes, base->read_bytes),
-                      more(now->written_bytes, base->written_bytes),
-                      more(now->read_calls, base->read_calls),
-                      more(now->write_calls, base->write_calls)};
+    return (qp_usage){nonnegative_difference(now->user_ns, base->user_ns),
+                      nonnegative_difference(now->system_ns, base->system_ns),
+                      nonnegative_difference(now->voluntary_switches, base->voluntary_switches),
+                      nonnegative_difference(now->involuntary_switches, base->involuntary_switches),
+                      nonnegative_difference(now->read_bytes, base->read_bytes),
+                      nonnegative_difference(now->written_bytes, base->written_bytes),
+                      nonnegative_difference(now->read_calls, base->read_calls),
+                      nonnegative_difference(now->write_calls, base->write_calls)};
 }
 
 #ifdef __linux__
@@ -75,7 +75,7 @@ void qp_thread_usage_unlock(void)
     pthread_mutex_unlock(&table.lock);
 }
 
-static int64_t ns_of(struct timeval time)
+static int64_t timeval_ns(struct timeval time)
 {
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
@@ -109,8 +109,8 @@ static bool read_usage(qp_usage *usage, int64_t *read_bytes)
     if (getrusage(RUSAGE_THREAD, &used) != 0) {
         return false;
     }
-    *usage = (qp_usage){.user_ns = ns_of(used.ru_utime),
-                        .system_ns = ns_of(used.ru_stime),
+    *usage = (qp_usage){.user_ns = timeval_ns(used.ru_utime),
+                        .system_ns = timeval_ns(used.ru_stime),
                         .voluntary_switches = used.ru_nvcsw,
                         .involuntary_switches = used.ru_nivcsw};
     *read_bytes = read_io(usage);
@@ -119,7 +119,7 @@ static bool read_usage(qp_usage *usage, int64_t *read_bytes)
 
 /* Excludes the bytes that were read to get the figures, because these bytes do not belong to the
  * program. */
-static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
+static void exclude_own_reading(qp_task_row *task, int64_t read_bytes)
 {
     task->base.read_bytes += read_bytes;
     task->base.read_calls += read_bytes != 0;
@@ -127,7 +127,7 @@ static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
 }
 
 /* Returns the row of the running thread; NULL if another thread has the row now. */
-static qp_task_row *own_row(void)
+static qp_task_row *running_thread_row(void)
 {
     if (qp_here.usage_recording != qp_recording ||
         qp_here.usage_row >= qp_row_count(QP_TASK_ROWS)) {
@@ -151,7 +151,7 @@ static uint32_t free_row(void)
     return qp_rows_add(QP_TASK_ROWS, 1);
 }
 
-void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
+void qp_thread_usage_register(uint64_t id, uint16_t name, uint32_t recording)
 {
     qp_thread_usage_lock();
     qp_here.usage_row = free_row();
@@ -163,29 +163,29 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
         if (id <= table.last_thread) {
             int64_t read_bytes;
             read_usage(&task->base, &read_bytes);
-            leave_out_reading(task, read_bytes);
+            exclude_own_reading(task, read_bytes);
         }
     }
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_read(void)
+void qp_thread_usage_store(void)
 {
     qp_usage now;
     int64_t read_bytes;
     qp_thread_usage_lock();
-    qp_task_row *task = own_row();
+    qp_task_row *task = running_thread_row();
     if (task && read_usage(&now, &read_bytes)) {
-        task->usage = less(&now, &task->base);
-        leave_out_reading(task, read_bytes);
+        task->usage = usage_difference(&now, &task->base);
+        exclude_own_reading(task, read_bytes);
     }
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls)
+void qp_thread_usage_exclude(int64_t written_bytes, int64_t write_calls)
 {
     qp_thread_usage_lock();
-    qp_task_row *task = own_row();
+    qp_task_row *task = running_thread_row();
     if (task) {
         task->base.written_bytes += written_bytes;
         task->base.write_calls += write_calls;
@@ -200,9 +200,9 @@ void qp_thread_usage_end(void)
     int64_t read_bytes;
     bool is_known = read_usage(&now, &read_bytes);
     qp_thread_usage_lock();
-    qp_task_row *task = own_row();
+    qp_task_row *task = running_thread_row();
     if (task) {
-        qp_usage used = less(&now, &task->base);
+        qp_usage used = usage_difference(&now, &task->base);
         task->kernel_id = 0;
         qp_head->own_read_bytes += read_bytes;
         if (is_known) {
@@ -212,8 +212,8 @@ void qp_thread_usage_end(void)
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
-                           const qp_usage *before)
+void qp_thread_usage_count_living(int64_t kernel_id, uint16_t name, const qp_usage *now,
+                                  const qp_usage *before)
 {
     qp_thread_usage_lock();
     qp_task_row *task = qp_first_row(QP_TASK_ROWS);
@@ -221,10 +221,10 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
     while (task < end && task->kernel_id != kernel_id) {
         task++;
     }
-    qp_usage used = less(now, task < end ? &task->base : before);
+    qp_usage used = usage_difference(now, task < end ? &task->base : before);
     if (task < end) { /* use the name in the row, because a thread that is ending has lost its
                        * name */
-        add(&task->base, &used);
+        add_usage(&task->base, &used);
         task->usage = (qp_usage){0};
         name = (uint16_t)task->thread;
     }
@@ -249,25 +249,25 @@ void qp_thread_usage_lock(void) {}
 
 void qp_thread_usage_unlock(void) {}
 
-void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
+void qp_thread_usage_register(uint64_t id, uint16_t name, uint32_t recording)
 {
     (void)id, (void)name, (void)recording;
 }
 
-void qp_thread_usage_read(void) {}
+void qp_thread_usage_store(void) {}
 
-void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls)
+void qp_thread_usage_exclude(int64_t written_bytes, int64_t write_calls)
 {
     (void)written_bytes, (void)write_calls;
 }
 
 void qp_thread_usage_end(void) {}
 
-void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
-                           const qp_usage *before)
+void qp_thread_usage_count_living(int64_t kernel_id, uint16_t name, const qp_usage *now,
+                                  const qp_usage *before)
 {
     (void)kernel_id;
-    const qp_usage used = less(now, before);
+    const qp_usage used = usage_difference(now, before);
     add_to_name(name, &used);
 }
 
@@ -280,8 +280,8 @@ void qp_thread_usage_clear(void)
 {
     qp_thread_usage_lock();
     for (uint32_t i = 0; i < qp_row_count(QP_THREAD_ROWS); i++) {
-        threads()[i].is_used = false;
-        threads()[i].usage = (qp_usage){0};
+        thread_rows()[i].is_used = false;
+        thread_rows()[i].usage = (qp_usage){0};
     }
     qp_thread_usage_unlock();
 }

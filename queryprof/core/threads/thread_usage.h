@@ -15,14 +15,14 @@ void qp_thread_usage_lock(void);
 void qp_thread_usage_unlock(void);
 
 /* Registers the running thread, with its Python `id`, under the number of its name in this
- * recording. The caller must hold the GIL, also for qp_thread_usage_read. */
-void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
+ * recording. The caller must hold the GIL, also for qp_thread_usage_store. */
+void qp_thread_usage_register(uint64_t id, uint16_t name, uint32_t recording);
 
 /* Stores the running thread's usage up to now. */
-void qp_thread_usage_read(void);
+void qp_thread_usage_store(void);
 
 /* Excludes the bytes that the running thread wrote for queryprof. */
-void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls);
+void qp_thread_usage_exclude(int64_t written_bytes, int64_t write_calls);
 
 /* Must be called when the running thread ends. Adds the thread's usage to the usage of the threads
  * with its name. The caller need not hold the GIL. */
@@ -31,8 +31,8 @@ void qp_thread_usage_end(void);
 /* Adds a living thread's usage since the last call of this function to the usage of the threads
  * with its name. `kernel_id` is the thread, `now` is its present usage. For a thread that has never
  * called a driver, `before` is its usage at the last call. */
-void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
-                           const qp_usage *before);
+void qp_thread_usage_count_living(int64_t kernel_id, uint16_t name, const qp_usage *now,
+                                  const qp_usage *before);
 
 /* Must be called when the recording starts. Existing threads then count from their first call,
  * later threads from their start. */

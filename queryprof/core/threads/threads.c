@@ -46,14 +46,14 @@ static void thread_ended(void *record)
     thread->ended = true;
 }
 
-static void make_end_of_thread(void)
+static void make_thread_end_key(void)
 {
     pthread_key_create(&end_of_thread, thread_ended);
 }
 
-static void watch_end(qp_thread *record)
+static void call_at_thread_end(qp_thread *record)
 {
-    pthread_once(&end_of_thread_once, make_end_of_thread);
+    pthread_once(&end_of_thread_once, make_thread_end_key);
     pthread_setspecific(end_of_thread, record);
 }
 
@@ -103,14 +103,14 @@ static PyObject *without_digits(PyObject *name)
     return shorter;
 }
 
-uint16_t qp_thread_number(PyObject *name)
+uint16_t qp_thread_name_number(PyObject *name)
 {
     enum {
         KEPT = 64 + 2 /* number of names that are kept unchanged; a pool may have thousands, which
                        * differ only in digits */
     };
     qp_exception exception = qp_exception_take();
-    bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);
+    bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has_number(&state.names, name);
     PyObject *kept = folds ? without_digits(name) : Py_NewRef(name);
     uint16_t number = kept ? qp_name_number(&state.names, kept) : 0;
     Py_XDECREF(kept);
@@ -123,7 +123,7 @@ static void name_record(qp_thread *record)
     qp_exception exception = qp_exception_take();
     qp_here.muted = true;
     PyObject *name = running_thread_name();
-    record->number = name ? qp_thread_number(name) : 0;
+    record->number = name ? qp_thread_name_number(name) : 0;
     Py_XDECREF(name);
     qp_here.muted = false;
     qp_exception_put_back(&exception);
@@ -166,13 +166,13 @@ qp_thread *qp_thread_record(uint32_t recording)
         uint64_t seed = qp_hash_mix((uintptr_t)tstate, PyThreadState_GetID(tstate));
         record->random = (uint32_t)(seed >> 32) | 1;
         qp_here.thread = record;
-        watch_end(record);
+        call_at_thread_end(record);
     }
     if (record->tstate != tstate || record->recording != recording) {
         record->tstate = tstate;
         record->recording = recording;
         name_record(record);
-        qp_thread_usage_begin(PyThreadState_GetID(tstate), record->number, recording);
+        qp_thread_usage_register(PyThreadState_GetID(tstate), record->number, recording);
     }
     return record;
 }
@@ -182,7 +182,7 @@ const qp_thread *qp_threads_first(void)
     return state.records;
 }
 
-bool qp_thread_is_known(uint16_t thread)
+bool qp_thread_name_is_known(uint16_t thread)
 {
     return qp_name_is_known(&state.names, thread);
 }

@@ -8,7 +8,7 @@
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 
-struct qp_active;
+struct qp_active_call;
 struct qp_call;
 struct qp_execution;
 struct qp_running_loop;
@@ -20,7 +20,7 @@ typedef struct qp_thread {
     uint32_t random;                      /* state of the random number generator, never 0 */
     struct qp_execution *serving;         /* the execution from which the thread fetched last; its
                                            * cursor must be checked */
-    struct qp_active *active;             /* the probed call in progress that began last */
+    struct qp_active_call *active;        /* the probed call in progress that began last */
     uint32_t awaited_path;                /* the call path of the awaited call that begins next */
     struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
     int64_t database_ticks;               /* time spent in outermost calls that have ended */
@@ -69,7 +69,7 @@ static inline uint32_t qp_thread_random(qp_thread *thread)
     return thread->random = x;
 }
 
-bool qp_thread_is_known(uint16_t thread);
+bool qp_thread_name_is_known(uint16_t thread);
 
 /* Returns the number of a thread's name. Raises nothing. */
-uint16_t qp_thread_number(PyObject *name);
+uint16_t qp_thread_name_number(PyObject *name);

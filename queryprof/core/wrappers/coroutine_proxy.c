@@ -10,7 +10,7 @@ typedef struct {
     PyObject *weak_references;
 } awaited;
 
-static void end(awaited *self, PyObject *result)
+static void report_end(awaited *self, PyObject *result)
 {
     qp_watcher *watcher = self->watcher;
     self->watcher = NULL;
@@ -20,7 +20,7 @@ static void end(awaited *self, PyObject *result)
     }
 }
 
-static void go_on(awaited *self)
+static void report_resume(awaited *self)
 {
     if (self->watcher) {
         self->watcher->goes_on(self->watcher);
@@ -28,13 +28,13 @@ static void go_on(awaited *self)
 }
 
 /* Calls the watcher after the coroutine has run, when it has paused or ended. */
-static void stop_for_now(awaited *self, PySendResult how, PyObject *result)
+static void report_pause_or_end(awaited *self, PySendResult how, PyObject *result)
 {
     if (self->watcher) {
         self->watcher->pauses(self->watcher);
     }
     if (how != PYGEN_NEXT) {
-        end(self, how == PYGEN_RETURN ? result : NULL);
+        report_end(self, how == PYGEN_RETURN ? result : NULL);
     }
 }
 
@@ -42,9 +42,9 @@ static PySendResult send(PyObject *object, PyObject *value, PyObject **result)
 {
     awaited *self = (awaited *)object;
     Py_INCREF(object); /* the awaiting code may release the proxy during the call */
-    go_on(self);
+    report_resume(self);
     PySendResult how = PyIter_Send(self->coroutine, value, result);
-    stop_for_now(self, how, *result);
+    report_pause_or_end(self, how, *result);
     Py_DECREF(object);
     return how;
 }
@@ -90,11 +90,11 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         return NULL;
     }
     Py_INCREF(object);
-    go_on(self);
+    report_resume(self);
     PyObject *result = PyObject_Call(function, args, NULL);
     Py_DECREF(function);
     if (result) {
-        stop_for_now(self, PYGEN_NEXT, result);
+        report_pause_or_end(self, PYGEN_NEXT, result);
     } else {
         PyObject *type, *value, *traceback;
         bool returned = PyErr_ExceptionMatches(PyExc_StopIteration);
@@ -105,10 +105,10 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         if (!returned) {
             PyErr_Restore(type, value, traceback); /* set the exception, so that the watcher sees
                                                     * it */
-            stop_for_now(self, PYGEN_ERROR, NULL);
+            report_pause_or_end(self, PYGEN_ERROR, NULL);
         } else {
             qp_exception_clear();
-            stop_for_now(self, PYGEN_RETURN, returns ? returns : Py_None);
+            report_pause_or_end(self, PYGEN_RETURN, returns ? returns : Py_None);
             PyErr_Restore(type, value, traceback);
         }
         Py_XDECREF(returns);
@@ -121,7 +121,7 @@ static PyObject *close_method(PyObject *object, PyObject *Py_UNUSED(unused))
 {
     awaited *self = (awaited *)object;
     PyObject *result = PyObject_CallMethod(self->coroutine, "close", NULL);
-    end(self, NULL);
+    report_end(self, NULL);
     return result;
 }
 
@@ -169,7 +169,7 @@ static void dealloc(PyObject *self)
     PyErr_Fetch(&error_type, &value, &traceback);
     PyObject_ClearWeakRefs(self);
     clear(self); /* close the coroutine first, because it may run to its end */
-    end((awaited *)self, NULL);
+    report_end((awaited *)self, NULL);
     PyErr_Restore(error_type, value, traceback);
     type->tp_free(self);
     Py_DECREF(type);

@@ -15,15 +15,15 @@ typedef struct route {
 
 static route *routes[BUCKETS];
 
-static route **bucket_of(const PyObject *function)
+static route **route_bucket(const PyObject *function)
 {
     uintptr_t address = (uintptr_t)function >> ALIGNMENT_BITS;
     return &routes[(address ^ address >> 8) % BUCKETS];
 }
 
-static route *route_of(const PyObject *function)
+static route *find_route(const PyObject *function)
 {
-    route *found = *bucket_of(function);
+    route *found = *route_bucket(function);
     while (found && found->function != function) {
         found = found->next;
     }
@@ -34,7 +34,7 @@ static PyObject *call_wrapper(PyObject *function, PyObject *const *args, size_t 
                               PyObject *names)
 {
     /* A route ends only after the function has its own vectorcall again. */
-    PyObject *wrapper = Py_NewRef(route_of(function)->wrapper); /* the call may end the route */
+    PyObject *wrapper = Py_NewRef(find_route(function)->wrapper); /* the call may end the route */
     PyObject *result = ((qp_wrapper *)wrapper)->vectorcall(wrapper, args, flagged, names);
     Py_DECREF(wrapper);
     return result;
@@ -42,18 +42,18 @@ static PyObject *call_wrapper(PyObject *function, PyObject *const *args, size_t 
 
 PyObject *qp_in_place_wrapper(PyObject *function)
 {
-    const route *known = route_of(function);
+    const route *known = find_route(function);
     return known ? known->wrapper : NULL;
 }
 
-bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
+bool qp_in_place_install(PyObject *wrapper, PyObject *name)
 {
     qp_wrapper *self = (qp_wrapper *)wrapper;
     PyObject *wrapped = self->wrapped;
     if (!PyFunction_Check(wrapped) || PyUnicode_CompareWithASCIIString(name, "__init__") == 0) {
         return false;
     }
-    route *known = route_of(wrapped);
+    route *known = find_route(wrapped);
     if (known) { /* the new wrapper calls the previous one */
         self->wrapped = known->wrapper;
         known->wrapper = Py_NewRef(wrapper);
@@ -65,7 +65,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
         return false;
     }
     PyFunctionObject *function = (PyFunctionObject *)wrapped;
-    route **bucket = bucket_of(wrapped);
+    route **bucket = route_bucket(wrapped);
     *made = (route){Py_NewRef(wrapped), Py_NewRef(wrapper), *bucket};
     *bucket = made;
     self->original = function->vectorcall;
@@ -74,7 +74,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
 }
 
 /* Removes a wrapper from the chain of wrappers that begins with `first`. */
-static void skip(PyObject *first, PyObject *wrapper)
+static void remove_from_chain(PyObject *first, PyObject *wrapper)
 {
     qp_wrapper *before = (qp_wrapper *)first;
     while (before->wrapped != wrapper && qp_is_wrapper(before->wrapped)) {
@@ -87,14 +87,14 @@ static void skip(PyObject *first, PyObject *wrapper)
     }
 }
 
-void qp_in_place_end(PyObject *wrapper)
+void qp_in_place_remove(PyObject *wrapper)
 {
     qp_wrapper *self = (qp_wrapper *)wrapper;
     PyObject *function = self->wrapped;
     while (qp_is_wrapper(function)) {
         function = ((qp_wrapper *)function)->wrapped;
     }
-    route **at = bucket_of(function);
+    route **at = route_bucket(function);
     while (*at && (*at)->function != function) {
         at = &(*at)->next;
     }
@@ -103,7 +103,7 @@ void qp_in_place_end(PyObject *wrapper)
         return;
     }
     if (known->wrapper != wrapper) {
-        skip(known->wrapper, wrapper);
+        remove_from_chain(known->wrapper, wrapper);
     } else if (self->wrapped != function) {
         Py_SETREF(known->wrapper, Py_NewRef(self->wrapped));
     } else if (((PyFunctionObject *)function)->vectorcall == call_wrapper) {
@@ -122,11 +122,11 @@ PyObject *qp_in_place_wrapper(PyObject *Py_UNUSED(function))
     return NULL;
 }
 
-bool qp_in_place_begin(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(name))
+bool qp_in_place_install(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(name))
 {
     return false;
 }
 
-void qp_in_place_end(PyObject *Py_UNUSED(wrapper)) {}
+void qp_in_place_remove(PyObject *Py_UNUSED(wrapper)) {}
 
 #endif

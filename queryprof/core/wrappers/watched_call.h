@@ -10,4 +10,4 @@
  * An exception of `watch` replaces the result. The object that `watch` returns before the call
  * lives as long as the call. The program's trace and profile functions do not see `watch`. Returns
  * NULL with an exception. */
-PyObject *qp_watched_call(PyTypeObject *wrapper_type, PyObject *original, PyObject *watch);
+PyObject *qp_watched_call_wrapper(PyTypeObject *wrapper_type, PyObject *original, PyObject *watch);

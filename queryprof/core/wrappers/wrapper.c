@@ -188,7 +188,7 @@ PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrap
     return (PyObject *)self;
 }
 
-void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyObject *referred)
+void *qp_wrapper_add_data(PyObject *wrapper, size_t bytes, PyObject *referred)
 {
     qp_wrapper *self = (qp_wrapper *)wrapper;
     self->data = qp_allocate(1, bytes);

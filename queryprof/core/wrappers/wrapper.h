@@ -45,4 +45,4 @@ PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrap
 /* Adds `bytes` bytes of zeroed data to a new wrapper, and the object to which the data refers
  * (keeps a new reference; may be NULL). Returns the data (owned by the wrapper, valid as long as
  * the wrapper); NULL with an exception. */
-void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyObject *referred);
+void *qp_wrapper_add_data(PyObject *wrapper, size_t bytes, PyObject *referred);

@@ -53,7 +53,7 @@ class Advice:
         tuple[model.DatabaseChange, ...], "in order; win_ns: saving added to the changes before it"
     ]
     outweighed: Annotated[
-        tuple[model.Outweighed, ...],
+        tuple[model.OutweighedIndexes, ...],
         "indexes that cost the recorded inserts more than they save",
     ]
     proofs: tuple[model.Proof, ...]

@@ -131,10 +131,13 @@ def _processes(profile: Profile) -> list[RenderableType]:
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
         return []
-    more = profile.more.count if profile.more else 0
+    more = profile.unlisted.count if profile.unlisted else 0
     starts, ends = [p.start_unix_ns for p in known], [p.end_unix_ns for p in known]
-    if profile.more:
-        starts, ends = [*starts, profile.more.start_unix_ns], [*ends, profile.more.end_unix_ns]
+    if profile.unlisted:
+        starts, ends = (
+            [*starts, profile.unlisted.start_unix_ns],
+            [*ends, profile.unlisted.end_unix_ns],
+        )
     wall_ns = max(ends) - min(starts)
     read, written = profile.total("read_bytes") or 0, profile.total("written_bytes") or 0
     who = "process" if len(known) + more == 1 else f"{len(known) + more:,} processes"

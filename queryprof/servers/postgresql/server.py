@@ -14,7 +14,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from queryprof.errors import QueryprofError
-from queryprof.model.postgresql import Reference, ServerFacts, ServerPlan, ServerTable, ServerTime
+from queryprof.model.postgresql import (
+    ServerFacts,
+    ServerPlan,
+    ServerTable,
+    ServerTime,
+    UnindexedForeignKey,
+)
 from queryprof.servers.postgresql.numbered import number_parameters
 from queryprof.servers.postgresql.plans import nodes_of, plan_of
 from queryprof.servers.postgresql.times import times_of
@@ -239,10 +245,10 @@ class _Server:
 
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
         """Return the catalogue's data on tables, by name with schema."""
-        references: dict[str, dict[Reference, None]] = {}
+        references: dict[str, dict[UnindexedForeignKey, None]] = {}
         for name, table, columns, keys, count, is_partitioned in self._catalogue(REFERENCES, names):
             rows = float(count) if count >= 0 else None
-            one = Reference(table, tuple(columns), tuple(keys), rows, is_partitioned)
+            one = UnindexedForeignKey(table, tuple(columns), tuple(keys), rows, is_partitioned)
             references.setdefault(name, {}).setdefault(one)
         return {
             name: ServerTable(
