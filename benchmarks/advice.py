@@ -24,9 +24,9 @@ from queryprof.model.advice import Advice
 from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.prove import prove
-from queryprof.proof.schema import schema_of
-from queryprof.proof.search import ChangeSearch, names
-from queryprof.proof.workload import queries_of
+from queryprof.proof.schema import read_schema
+from queryprof.proof.search import ChangeSearch, has_index
+from queryprof.proof.workload import recorded_queries
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = (
@@ -89,17 +89,17 @@ def weighted_ms(report: Report, database: str, changes: list[str]) -> tuple[floa
     The third value is the number of indexes that no plan uses.
     """
     with Judge() as judge:
-        judge.take(f"{Path(database).as_uri()}?mode=ro", BEFORE)
-        judge.take(BEFORE, AFTER)
-        schema = schema_of(judge)
+        judge.copy_database(f"{Path(database).as_uri()}?mode=ro", BEFORE)
+        judge.copy_database(BEFORE, AFTER)
+        schema = read_schema(judge)
         accesses = Accesses(schema)
-        search = ChangeSearch(judge, schema, queries_of(report, judge, schema, accesses))
+        search = ChangeSearch(judge, schema, recorded_queries(report, judge, schema, accesses))
         accesses.close()
         search.measure_all()
         made = []
         for change in changes:
             try:
-                judge.do(AFTER, change.rstrip(";"))
+                judge.execute(AFTER, change.rstrip(";"))
                 made += re.findall(r"CREATE INDEX (\S+)", change)
             except StatementError as error:
                 print(f"    not made: {change}: {error}")
@@ -108,7 +108,7 @@ def weighted_ms(report: Report, database: str, changes: list[str]) -> tuple[floa
         return (
             sum(query.executions * search.base_ns(query) for query in search.queries) / 1e6,
             sum(query.executions * after[query.statement] for query in search.queries) / 1e6,
-            sum(not names(plans, index) for index in made),
+            sum(not has_index(plans, index) for index in made),
         )
 
 

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from queryprof.replay.replaying import ReplaySetting, load_replay, play_on_copy
-from queryprof.statistics.student import mean_95
+from queryprof.statistics.student import mean_with_95_interval
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
@@ -137,9 +137,9 @@ def replayed_time(folder: Path, rounds: int) -> None:
         replayed_s.append(one.database_s)
         rows.add(tuple(sorted(one.digests.items())))
     for what, found in (("the program, bare", bare_s), ("replayed", replayed_s)):
-        mean_s, half_s = mean_95(found)
+        mean_s, half_s = mean_with_95_interval(found)
         print(f"{what:18} {mean_s:.3f} s ± {half_s or 0:.3f}, least {min(found):.3f}")
-    mean_s, half_s = mean_95(bare_s)
+    mean_s, half_s = mean_with_95_interval(bare_s)
     inside = abs(statistics.fmean(replayed_s) - mean_s) <= (half_s or 0)
     print(
         f"the replay's mean is {'in' if inside else 'OUTSIDE of'} the program's interval; rows"

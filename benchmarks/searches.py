@@ -21,13 +21,13 @@ from worker_searches import HillClimbing, LinearSearch
 
 from queryprof.replay.replaying import Replay, ReplaySetting, load_replay, play_on_copy
 from queryprof.replay.workers import search_workers
-from queryprof.statistics.worker_search import Search, SteadySearch
+from queryprof.statistics.worker_search import SteadyWorkerSearch, WorkerSearch
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
-SEARCHES: dict[str, type[Search]] = {
+SEARCHES: dict[str, type[WorkerSearch]] = {
     "linear": LinearSearch,
     "hill-climbing": HillClimbing,
-    "steady": SteadySearch,
+    "steady": SteadyWorkerSearch,
 }
 MODES = ("wal", "delete")
 FIXED_INTERVALS = 12

@@ -68,16 +68,16 @@ def analyze(
     """
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_combined_profile
-    from queryprof.findings.accepted import read_accepted
+    from queryprof.findings.accepted import read_accepted_findings
     from queryprof.findings.lookup import database_mismatch, findings_of
-    from queryprof.findings.proved import planned_in, with_proofs
-    from queryprof.findings.unknown_causes import unknown_causes
+    from queryprof.findings.proved import statements_with_plan_findings, with_proofs
+    from queryprof.findings.unknown_causes import unknown_data_notes
     from queryprof.report.places import Places
 
     if form == "sql" and not proves:
         raise click.UsageError("--format sql needs --prove")
     check_proving(proves, databases)
-    accepted = read_accepted(Path.cwd())
+    accepted = read_accepted_findings(Path.cwd())
     report = Report(read_combined_profile(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
@@ -93,7 +93,9 @@ def analyze(
         *(f"in `accepted`, but no longer found: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
-    unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))
+    unknown = tuple(
+        unknown_data_notes(report, {*server.plans, *statements_with_plan_findings(found)})
+    )
     text = _format_findings(form, shown, report, unknown, stale, advice, server)
     with allow_closed_output():
         if text is None:
@@ -116,10 +118,10 @@ def analyze(
 
 
 def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
-    from queryprof.findings.lookup import sent_to
+    from queryprof.findings.lookup import statements_sent_to
     from queryprof.servers.postgresql.server import server_facts
 
-    statements = sent_to(report, "postgresql")
+    statements = statements_sent_to(report, "postgresql")
     if not statements:
         raise QueryprofError(f"analyze: {file}: --dsn: no statement was sent to PostgreSQL")
     return server_facts(dsn, statements)

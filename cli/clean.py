@@ -24,14 +24,14 @@ def clean(discards: bool) -> None:
             is gone or not writable.
     """
     from queryprof.collect.cleaning import discard_regions, regions_left_behind, save_left_regions
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
 
     found = regions_left_behind()
     if not found:
         click.echo("no ended process has left a recording")
         return
     for path in save_left_regions(found):
-        click.echo(f"made: {visible(path)}")
+        click.echo(f"made: {escape_control_characters(path)}")
     found = [one for one in found if os.path.lexists(one.path)]
     gone = discard_regions(found) if discards else []
     _print_regions(gone, "deleted")
@@ -40,8 +40,8 @@ def clean(discards: bool) -> None:
 
 def _print_regions(found: Iterable[RegionLeft], word: str) -> None:
     """Print a line for each trace, largest first."""
-    from queryprof.analysis.units import counted, size
-    from queryprof.report.inert import visible
+    from queryprof.analysis.units import counted, format_bytes
+    from queryprof.report.inert import escape_control_characters
 
     by_trace: dict[str, list[int]] = {}
     for one in found:
@@ -49,11 +49,13 @@ def _print_regions(found: Iterable[RegionLeft], word: str) -> None:
     ranked = sorted(by_trace.items(), key=lambda item: -sum(item[1]))
     for trace, sizes in ranked[:SHOWN]:
         what = f"of {trace}{_why_not_saved(trace)}"
-        line = f"{word}: {counted(len(sizes), 'recording')}, {size(sum(sizes))}, {what}"
-        click.echo(visible(line))
+        line = f"{word}: {counted(len(sizes), 'recording')}, {format_bytes(sum(sizes))}, {what}"
+        click.echo(escape_control_characters(line))
     if rest := [one for _, sizes in ranked[SHOWN:] for one in sizes]:
         traces = counted(len(ranked) - SHOWN, "other trace")
-        click.echo(f"{word}: {counted(len(rest), 'recording')}, {size(sum(rest))}, of {traces}")
+        click.echo(
+            f"{word}: {counted(len(rest), 'recording')}, {format_bytes(sum(rest))}, of {traces}"
+        )
 
 
 def _why_not_saved(trace: str) -> str:

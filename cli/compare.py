@@ -67,7 +67,7 @@ def print_verdict(
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
     from queryprof.cli.reading import SkippedInputNotes
     from queryprof.collect.reader import read_profile
-    from queryprof.comparing.comparison import compare, measured_nothing, regressions
+    from queryprof.comparing.comparison import compare, has_no_statements, regressions
     from queryprof.report.places import Places
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]
@@ -76,7 +76,7 @@ def print_verdict(
         for reason in profile.left_out:
             left_out.add(reason)
     for side, name in zip(sides, ("before", "after"), strict=True):
-        if measured_nothing(side):
+        if has_no_statements(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")
     before_runs, after_runs = sides
     comparison = compare(before_runs, after_runs)

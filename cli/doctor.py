@@ -46,7 +46,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
     from queryprof.recorder.session import session
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
     from queryprof.report.text.deployment import deployments_in_words
 
     lines = [
@@ -60,7 +60,7 @@ def doctor(cleans: bool, discards: bool) -> None:
             ("reading", "traces, as everywhere: report, analyze, html, compare, export, merge"),
         ]
         for name, text in lines:
-            click.echo(visible(f"{name:<11} {text}"))
+            click.echo(escape_control_characters(f"{name:<11} {text}"))
         return
     settings = read_settings()
     session.start(settings)
@@ -101,7 +101,7 @@ def doctor(cleans: bool, discards: bool) -> None:
         *[("left", text) for text in _leftover_lines()],
     ]
     for name, text in lines:
-        click.echo(visible(f"{name:<11} {text}"))
+        click.echo(escape_control_characters(f"{name:<11} {text}"))
 
 
 def _windows_line(settings: Settings) -> str:
@@ -114,7 +114,7 @@ def _windows_line(settings: Settings) -> str:
 
 def _leftover_lines() -> list[str]:
     """Return a line for each trace whose ended processes left recordings in memory."""
-    from queryprof.analysis.units import counted, size
+    from queryprof.analysis.units import counted, format_bytes
     from queryprof.errors import TraceError
     from queryprof.region.identity import region_trace_path
     from queryprof.region.region import opened_region
@@ -131,7 +131,7 @@ def _leftover_lines() -> list[str]:
         except (TraceError, OSError, ValueError):
             continue
     lines = [
-        f"{counted(len(sizes), 'recording')}, {size(sum(sizes))} of memory, for {trace}: "
+        f"{counted(len(sizes), 'recording')}, {format_bytes(sum(sizes))} of memory, for {trace}: "
         + ("may still run, in another container" if lives is None else f"queryprof report {trace}")
         for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
     ]

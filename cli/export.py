@@ -36,7 +36,7 @@ PSTATS_NODES = 1000
 def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     """Write FILE's database time for another viewer."""
     from queryprof.output_file import beside, refuse_other_file, write_output
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
 
     path = output or beside(file, SUFFIXES[form])
     mark = _format_signature(form)
@@ -47,7 +47,7 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
         sys.stdout.buffer.write(content)
         return
     write_output(path, content, mark)
-    click.echo(visible(f"written: {path}"), err=True)
+    click.echo(escape_control_characters(f"written: {path}"), err=True)
 
 
 def _format_signature(form: str) -> bytes:
@@ -62,14 +62,14 @@ def export_bytes(file: str, form: str, stacks: bool) -> bytes:
     from queryprof.cli.reading import SkippedInputNotes, read_combined_profile
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
-    from queryprof.report.export.weights import limit_nodes, weights_of
+    from queryprof.report.export.weights import call_path_weights, limit_nodes
 
     profile = read_combined_profile(file)
     left_out = SkippedInputNotes()
     for reason in profile.left_out:
         left_out.add(reason)
     nodes = PSTATS_NODES if form == "pstats" else None
-    weights = limit_nodes(weights_of(profile, stacks), nodes)
+    weights = limit_nodes(call_path_weights(profile, stacks), nodes)
     if form == "pstats":
         return pstats_file(weights)
     estimate = " (whole stacks: an estimate)" if stacks else ""

@@ -22,11 +22,11 @@ def grow(file: str, database: str) -> None:
     FILE is a trace with a workload. queryprof replays its queries on the first eighth, quarter and
     half of each table's rows, and on all rows. The times are estimates.
     """
-    from queryprof.analysis.baseline_rules import Rules
+    from queryprof.analysis.baseline_rules import RegressionRules
     from queryprof.cli.progress import progress
     from queryprof.collect.reader import read_profile
-    from queryprof.comparing.baseline_figures import figures_of
-    from queryprof.confined.folder import passing_folder
+    from queryprof.comparing.baseline_figures import figures_of_test
+    from queryprof.confined.folder import temporary_folder
     from queryprof.growth.composed import composed
     from queryprof.replay.growing import SHARES, play_pasts
     from queryprof.replay.replaying import load_replay
@@ -34,14 +34,14 @@ def grow(file: str, database: str) -> None:
 
     found = load_replay(file, database)
     profile = read_profile(file)
-    with passing_folder() as folder, progress("replaying", len(SHARES)) as step:
+    with temporary_folder() as folder, progress("replaying", len(SHARES)) as step:
         pasts = play_pasts(found, folder, step)
         replays = [
-            (one.share, one.rows, figures_of(past.aggregates, Rules(), past.plans))
+            (one.share, one.rows, figures_of_test(past.aggregates, RegressionRules(), past.plans))
             for one in pasts
             for past in [read_profile(one.trace)]
         ]
-    result = composed(figures_of(profile.aggregates, Rules()), replays)
+    result = composed(figures_of_test(profile.aggregates, RegressionRules()), replays)
     if not any(run.figures for run in result.runs):
         raise QueryprofError(f"{file}: no query of its workload can be replayed on {database}")
     times: dict[str, int] = {}

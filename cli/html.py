@@ -67,7 +67,7 @@ def html(
     """
     from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.html.html_report import MARK
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
 
     check_proving(proves, databases)
     path = output or beside(file, PAGE)
@@ -86,7 +86,7 @@ def html(
         click.echo(page, nl=False)
         return
     write_output(path, page.encode(), MARK.encode())
-    click.echo(visible(f"page: {path}"), err=True)
+    click.echo(escape_control_characters(f"page: {path}"), err=True)
 
 
 def report_page(
@@ -124,11 +124,11 @@ def report_page(
 
 
 def _function_tree(path: str) -> Node:
-    from queryprof.report.export.function_tree import function_tree
+    from queryprof.report.export.function_tree import build_function_tree
 
     try:
         with open(path, "rb") as file:
-            return function_tree(file.read())
+            return build_function_tree(file.read())
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"html: {path}: {reason}") from error

@@ -32,18 +32,18 @@ def locks(file: str) -> None:
         print_locks(Report(read_combined_profile(file)))
         return
     from queryprof.model import Profile
-    from queryprof.program.lock_owners import owners_of
+    from queryprof.program.lock_owners import find_lock_owners
     from queryprof.region.live import ActivityReader
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
     from queryprof.report.places import Places
-    from queryprof.report.terminal.top import held_for
+    from queryprof.report.terminal.top import held_lock_in_words
     from queryprof.trace.attached import file_identity
 
     if not os.path.isfile(file):
         why = "not a file" if os.path.exists(file) else "no such file"
         raise QueryprofError(f"locks: {file}: {why}")
     identity = file_identity(os.stat(file))
-    owners = owners_of(os.path.realpath(file))
+    owners = find_lock_owners(os.path.realpath(file))
     watch = ActivityReader(pids={owner.pid for owner in owners})
     held = [
         one for process in watch.read_activity() for one in process.held if one.identity == identity
@@ -54,18 +54,27 @@ def locks(file: str) -> None:
         if not owners:
             raise QueryprofError(f"locks: {file}: not a SQLite database or a trace")
         click.echo(
-            f"queryprof: locks: {visible(file)}: not a SQLite database, or encrypted",
+            f"queryprof: locks: {escape_control_characters(file)}: not a SQLite database,"
+            " or encrypted",
             err=True,
         )
     if not owners:
-        click.echo(f"{visible(file)}: no process has a lock on it")
+        click.echo(f"{escape_control_characters(file)}: no process has a lock on it")
     for owner in owners:
         who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
         command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
-        click.echo(visible(f"{who} {owner.does}: {command if owner.pid else ''}".rstrip(": ")))
+        click.echo(
+            escape_control_characters(
+                f"{who} {owner.does}: {command if owner.pid else ''}".rstrip(": ")
+            )
+        )
         for one in held:
             if one.pid == owner.pid:
-                click.echo(visible(f"    {held_for(one, places)}, thread {one.thread}"))
+                click.echo(
+                    escape_control_characters(
+                        f"    {held_lock_in_words(one, places)}, thread {one.thread}"
+                    )
+                )
 
 
 def _may_be_database(path: str) -> bool:

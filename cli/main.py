@@ -13,7 +13,7 @@ import click
 from queryprof.cli.group import LazyGroup
 from queryprof.cli.output import allow_closed_output, discard_closed_output
 from queryprof.errors import QueryprofError
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.version import __version__
 
 EXIT_ERROR = 2
@@ -99,11 +99,11 @@ def main() -> None:
             click.echo(_one_line_error(error), err=True)
         sys.exit(EXIT_ERROR)
     except QueryprofError as error:
-        click.echo(f"queryprof: {visible(str(error))}", err=True)
+        click.echo(f"queryprof: {escape_control_characters(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
     except OSError as error:
         discard_closed_output()
-        click.echo(f"queryprof: {visible(str(error))}", err=True)
+        click.echo(f"queryprof: {escape_control_characters(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
 
 
@@ -112,11 +112,15 @@ def _one_line_error(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
-        return f"queryprof: {visible(message)}"
+        return f"queryprof: {escape_control_characters(message)}"
     command = context.command_path.partition(" ")[2]
     helps = f"({context.command_path} --help)"
     return " ".join(
-        [f"queryprof: {command}:" if command else "queryprof:", visible(message), helps]
+        [
+            f"queryprof: {command}:" if command else "queryprof:",
+            escape_control_characters(message),
+            helps,
+        ]
     )
 
 

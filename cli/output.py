@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 
 def discard_closed_output() -> None:
@@ -38,4 +38,4 @@ def allow_closed_output() -> Iterator[None]:
 def print_message(text: str) -> None:
     """Print a line about queryprof on stderr."""
     with allow_closed_output():
-        click.echo(f"queryprof: {visible(text)}", err=True)
+        click.echo(f"queryprof: {escape_control_characters(text)}", err=True)

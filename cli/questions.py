@@ -245,13 +245,13 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: 
         _print_json({**asdict(comparison), "worse": worse})
         return
     sections = (
-        ("Slower on the hosts", terminal.slower_cards, comparison.slower),
-        ("More VM steps in each execution", terminal.step_cards, comparison.more_steps),
-        ("Executed more often", terminal.request_cards, comparison.requests),
+        ("Slower on the hosts", terminal.slower_statement_cards, comparison.slower),
+        ("More VM steps in each execution", terminal.vm_step_cards, comparison.more_steps),
+        ("Executed more often", terminal.executions_per_span_cards, comparison.requests),
         ("New plans", terminal.new_plan_cards, comparison.plans),
         ("New findings", terminal.new_finding_cards, comparison.findings),
-        ("Faster", terminal.slower_cards, comparison.faster),
-        ("New and gone statements", terminal.statement_cards, comparison.statements),
+        ("Faster", terminal.slower_statement_cards, comparison.faster),
+        ("New and gone statements", terminal.new_and_gone_cards, comparison.statements),
     )
     for title, cards, rows in sections:
         if rows:

@@ -119,11 +119,11 @@ def _print_size_advice(given: str, profile: Profile) -> None:
 def _read_one_trace(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
     from queryprof.collect.recovery import child_traces, save_left_recordings
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
 
     for recovered in save_left_recordings(path):
         click.echo(
-            f"queryprof: recovered what a process left: {visible(recovered)}",
+            f"queryprof: recovered what a process left: {escape_control_characters(recovered)}",
             err=True,
         )
     profile = read_profile(path)
@@ -131,7 +131,9 @@ def _read_one_trace(path: str) -> Profile:
     since_unix_ns = min((p.start_unix_ns for p in profile.processes), default=0)
     others = child_traces(path, since_unix_ns, {p.pid for p in profile.processes})
     if others:
-        click.echo(f"queryprof: {visible(_other_traces_note(path, others))}", err=True)
+        click.echo(
+            f"queryprof: {escape_control_characters(_other_traces_note(path, others))}", err=True
+        )
     return profile
 
 

@@ -78,7 +78,7 @@ def replay(
     Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite, queryprof
     replays the recorded and the changed settings alternately, and compares them.
     """
-    from queryprof.confined.folder import passing_folder
+    from queryprof.confined.folder import temporary_folder
     from queryprof.replay.replaying import (
         ReplaySetting,
         load_replay,
@@ -90,7 +90,7 @@ def replay(
     chosen = ReplaySetting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
     sides = [ReplaySetting()] if chosen == ReplaySetting() else [ReplaySetting(), chosen]
     found = load_replay(file, database)
-    with passing_folder() as folder:
+    with temporary_folder() as folder:
         runs: list[list[ReplayResult]] = [[] for _ in sides]
         traces: list[list[str]] = [[] for _ in sides]
         for turn in range(rounds):
@@ -118,8 +118,8 @@ def _print_summary(
 ) -> None:
     """Print what was replayed on stderr, because a program may read the comparison."""
     from queryprof.analysis.units import counted, duration
-    from queryprof.report.inert import visible
-    from queryprof.statistics.student import mean_95
+    from queryprof.report.inert import escape_control_characters
+    from queryprof.statistics.student import mean_with_95_interval
 
     first = runs[0][0]
     lines = [
@@ -128,7 +128,7 @@ def _print_summary(
         + f"; they took {duration(found.recorded_s * 1e9)} when they were recorded, without fetches"
     ]
     for number, side in enumerate(runs):
-        mean, half = mean_95([run.database_s * 1e9 for run in side])
+        mean, half = mean_with_95_interval([run.database_s * 1e9 for run in side])
         name = ("before", "after")[number] if len(sides) > 1 else "database time"
         interval = f" ± {duration(half)} (95%)" if half is not None else ""
         speed = sum(run.executions for run in side) / sum(run.wall_s for run in side)
@@ -142,4 +142,4 @@ def _print_summary(
     if not others:
         lines.append("rows: equal in all rounds" if first.digests else "rows: none were compared")
     for line in lines:
-        click.echo(visible(line), err=True)
+        click.echo(escape_control_characters(line), err=True)

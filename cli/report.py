@@ -31,9 +31,9 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
         return
     import json
 
-    from queryprof.report.json.schema import schema_of
+    from queryprof.report.json.schema import document_schema
 
-    click.echo(json.dumps(schema_of(name), indent=1))
+    click.echo(json.dumps(document_schema(name), indent=1))
     context.exit()
 
 

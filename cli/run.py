@@ -157,7 +157,7 @@ def _print_report(parts: CommandRecordings) -> None:
 
     Imports little if there is nothing to report.
     """
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
     from queryprof.trace.processes import is_worth_keeping
 
     if is_worth_keeping(parts.output):
@@ -171,15 +171,15 @@ def _print_report(parts: CommandRecordings) -> None:
     else:
         click.echo(NO_CALLS, err=True)
     if parts.keeps_output:
-        click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
+        click.echo(f"\ntrace: {escape_control_characters(os.path.relpath(parts.output))}", err=True)
 
 
 def _write_statistics(statistics: Statistics | None, trace: str) -> None:
     """Write cProfile's statistics, with the statements of a trace, next to the trace."""
     from queryprof.collect.reader import read_profile
     from queryprof.output_file import write_output
-    from queryprof.report.export.functions import MARK, with_statements
-    from queryprof.report.inert import visible
+    from queryprof.report.export.functions import MARK, add_statements_to_statistics
+    from queryprof.report.inert import escape_control_characters
 
     if statistics is None:
         click.echo(
@@ -190,8 +190,8 @@ def _write_statistics(statistics: Statistics | None, trace: str) -> None:
         return
     profile = read_profile(trace)
     path = statistics_path(trace)
-    write_output(path, with_statements(statistics, profile), MARK)
-    click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
+    write_output(path, add_statements_to_statistics(statistics, profile), MARK)
+    click.echo(f"functions: {escape_control_characters(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
         click.echo(
             "cProfile covers only the main thread; on Python 3.12 and newer, its figures may mix"

@@ -45,12 +45,12 @@ def scenario(file: str) -> None:
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.collect.reader import read_profile
     from queryprof.findings.lookup import findings_of
-    from queryprof.report.inert import visible
+    from queryprof.report.inert import escape_control_characters
     from queryprof.report.terminal.report import print_report
 
     report = Report(read_profile(trace), top=TOP_SHOWN)
     print_report(report, findings=findings_of(report))
-    click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
+    click.echo(f"\ntrace: {escape_control_characters(os.path.relpath(trace))}", err=True)
 
 
 def _prepare_output(output: str) -> None:

@@ -19,13 +19,13 @@ from queryprof.errors import QueryprofError
 def snakeviz(file: str, arguments: tuple[str, ...]) -> None:
     """Open FILE in snakeviz; ARGUMENTS after -- go to snakeviz."""
     from queryprof.cli.export import export_bytes
-    from queryprof.confined.folder import passing_folder
+    from queryprof.confined.folder import temporary_folder
     from queryprof.output_file import write_output
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed; run: pip install snakeviz")
     content = export_bytes(file, "pstats", stacks=False)
-    with passing_folder() as folder:
+    with temporary_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")
         write_output(path, content, b"")

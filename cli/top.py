@@ -17,7 +17,7 @@ from queryprof.trace.header import is_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.analysis.activity import Now
+    from queryprof.analysis.activity import LiveActivity
     from queryprof.region.live import ActivityReader, Chosen
 
 SORTS = ("time", "executions", "mean", "vmsteps")
@@ -103,10 +103,10 @@ def target_filter(target: str | None, command: str) -> Chosen | None:
     return trace_path_filter(target)
 
 
-def _read_rows(watch: ActivityReader, sort: str) -> Now:
-    from queryprof.analysis.activity import activity_of
+def _read_rows(watch: ActivityReader, sort: str) -> LiveActivity:
+    from queryprof.analysis.activity import combine_activity
 
-    return activity_of(watch.read_activity(), sort)
+    return combine_activity(watch.read_activity(), sort)
 
 
 def _print_json(watch: ActivityReader, every: float, once: bool) -> None:
@@ -123,15 +123,19 @@ def _print_json(watch: ActivityReader, every: float, once: bool) -> None:
 
 
 def _print_once(watch: ActivityReader, every: float) -> None:
-    from queryprof.report.terminal.console import console_for, write
-    from queryprof.report.terminal.top import screen
+    from queryprof.report.terminal.console import console_for, print_parts
+    from queryprof.report.terminal.top import top_screen
 
     watch.read_activity()
     time.sleep(every)
     console = console_for()
-    write(
+    print_parts(
         console,
-        [screen(_read_rows(watch, SORTS[0]), console.width, 40, _refresh_title(every, SORTS[0]))],
+        [
+            top_screen(
+                _read_rows(watch, SORTS[0]), console.width, 40, _refresh_title(every, SORTS[0])
+            )
+        ],
     )
 
 
@@ -144,7 +148,7 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
     from rich.live import Live
 
     from queryprof.report.terminal.console import console_for
-    from queryprof.report.terminal.top import details_of, screen
+    from queryprof.report.terminal.top import statement_details, top_screen
 
     console = console_for()
     watch.read_activity()
@@ -156,12 +160,12 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
                 rows = now.statements
                 chosen = max(0, min(chosen, len(rows) - 1))
                 details = (
-                    details_of(rows[chosen], watch.plans(rows[chosen].statement))
+                    statement_details(rows[chosen], watch.plans(rows[chosen].statement))
                     if is_open and rows
                     else []
                 )
                 title = f"{_refresh_title(every, sort)}{' (paused)' if is_paused else ''}   {KEYS}"
-                view = screen(now, console.width, console.height, title, chosen, details)
+                view = top_screen(now, console.width, console.height, title, chosen, details)
                 live.update(view, refresh=True)
             pressed = key(max(0.0, due - time.monotonic()))
             if pressed in ("q", "\x03", "\x04"):

@@ -70,10 +70,10 @@ def workers(file: str, database: str, most: int | None) -> None:
     from queryprof.replay.replaying import ReplaySetting, load_replay
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
-    from queryprof.statistics.worker_search import SteadySearch
+    from queryprof.statistics.worker_search import SteadyWorkerSearch
 
     highest = most or 4 * (os.cpu_count() or 1)
-    search = SteadySearch(1, highest)
+    search = SteadyWorkerSearch(1, highest)
     points, best = search_workers(
         load_replay(file, database), ReplaySetting(), search, INTERVAL_S, MAX_INTERVALS
     )

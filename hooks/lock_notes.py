@@ -107,11 +107,11 @@ def _is_busy_snapshot(error: BaseException) -> bool:
 def _holder_notes(database: str) -> Iterator[str]:
     """Yield lines about the holders of locks, with the time since which the write lock is held."""
     with own_imports():
-        from queryprof.program.lock_owners import HAS_OPEN, owners_of
+        from queryprof.program.lock_owners import HAS_OPEN, find_lock_owners
         from queryprof.region.live import ActivityReader, locks_held_here
         from queryprof.trace.attached import file_identity
 
-        owners = [owner for owner in owners_of(database) if owner.does != HAS_OPEN]
+        owners = [owner for owner in find_lock_owners(database) if owner.does != HAS_OPEN]
         identity = file_identity(os.stat(database))
         watch = ActivityReader(pids={owner.pid for owner in owners})
         try:
@@ -129,10 +129,12 @@ def _reader_notes(database: str) -> Iterator[str]:
     separately.
     """
     with own_imports():
-        from queryprof.program.lock_owners import READS, owners_of
+        from queryprof.program.lock_owners import READS, find_lock_owners
 
         owners = [
-            one for one in owners_of(database) if one.does == READS and one.pid != os.getpid()
+            one
+            for one in find_lock_owners(database)
+            if one.does == READS and one.pid != os.getpid()
         ]
     yield "  this connection has the write lock, and waits for readers to end" + (
         ""

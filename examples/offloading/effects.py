@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from queryprof.statistics.factorial import Effects, Trial, analyse
-from queryprof.statistics.student import mean_95
+from queryprof.statistics.factorial import Effects, Trial, compute_effects
+from queryprof.statistics.student import mean_with_95_interval
 
 Configuration = frozenset[str]
 
@@ -31,7 +31,7 @@ class Estimate:
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Return the mean over the rounds."""
-    mean, half_width = mean_95(values)
+    mean, half_width = mean_with_95_interval(values)
     half = math.nan if half_width is None else half_width
     return Estimate(mean, mean - half, mean + half)
 
@@ -54,4 +54,4 @@ def effects_of(
         for off, values in responses.items()
         for number, value in enumerate(values, 1)
     }
-    return analyse(factors, results, multiplicative=True)
+    return compute_effects(factors, results, multiplicative=True)

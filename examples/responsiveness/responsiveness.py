@@ -29,11 +29,11 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from queryprof.analysis.summary import summary_of
+from queryprof.analysis.summary import summarize_durations
 from queryprof.analysis.units import duration
 from queryprof.collect.reader import read_profile
 from queryprof.model import Distribution
-from queryprof.report.terminal.loops import chart
+from queryprof.report.terminal.loops import lag_chart
 
 CHANNELS = 1200
 ITEMS = 100_000
@@ -187,7 +187,7 @@ def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Dist
     console.print("Response times in ms; requests sent on schedule, while items are inserted\n")
     console.print(table)
     for version, lag in lags.items():
-        lateness = summary_of(lag)
+        lateness = summarize_durations(lag)
         console.print(
             f"\nloop lag, {version}: mean {duration(lateness.mean_ns)}, p95"
             f" {duration(lateness.p95_ns)}, max {duration(lateness.max_ns)} ({lateness.count}"
@@ -195,7 +195,7 @@ def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Dist
             end="",
         )
     console.print("\n\nShare of the heartbeats (%) up to a lag")
-    console.file.write(chart(lags, console.width) + "\n")
+    console.file.write(lag_chart(lags, console.width) + "\n")
 
 
 @click.command()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import profile_from_content
@@ -25,17 +25,17 @@ from queryprof.core.absence import absence_reason
 from queryprof.errors import ProofError, QueryprofError
 from queryprof.findings.finding import Finding
 from queryprof.findings.lookup import findings_of
-from queryprof.findings.proved import planned_in
-from queryprof.findings.unknown_causes import unknown_causes
+from queryprof.findings.proved import statements_with_plan_findings
+from queryprof.findings.unknown_causes import unknown_data_notes
 from queryprof.given_file import UNDISTURBED
 from queryprof.program.sources import Sources
 from queryprof.recorder.autoload import program_named_in
-from queryprof.report.findings.brief import brief_findings, shorten_fields, shortened
-from queryprof.report.findings.text import details, nothing_found
+from queryprof.report.findings.brief import brief_findings, shorten_fields, shorten_text
+from queryprof.report.findings.text import detail_lines, no_findings_sentence
 from queryprof.report.places import Places
 from queryprof.report.text.cards import one_line_summary
-from queryprof.report.text.comparison import cautions as cautions_of
-from queryprof.report.text.comparison import change_text, title, where
+from queryprof.report.text.comparison import change_line, changed_thing, most_changed_site
+from queryprof.report.text.comparison import verdict_cautions as cautions_of
 from queryprof.report.text.plans import marked_steps
 
 MAX_FINDINGS, MAX_STATEMENTS, MAX_LINES = 20, 10, 40
@@ -73,7 +73,7 @@ class TraceAnswers:
         path = os.path.realpath(os.path.join(self.directory, given))
         if not self._is_inside(path):
             raise QueryprofError(
-                f"{shortened(given, MAX_LINE_CHARACTERS)}: not in {self.directory}"
+                f"{shorten_text(given, MAX_LINE_CHARACTERS)}: not in {self.directory}"
             )
         return path
 
@@ -84,7 +84,7 @@ class TraceAnswers:
         """Return the content of a file in the directory, even if the path is replaced during the
         check.
         """
-        name = shortened(given, MAX_LINE_CHARACTERS)
+        name = shorten_text(given, MAX_LINE_CHARACTERS)
         try:
             file = os.open(self.path_of(given), UNDISTURBED | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
@@ -102,17 +102,19 @@ class TraceAnswers:
     def findings(self, trace: str) -> Answer:
         """Return the findings, largest saving first."""
         report, found = self._read(trace)
-        unknown = tuple(unknown_causes(report, planned_in(found)))
+        unknown = tuple(unknown_data_notes(report, statements_with_plan_findings(found)))
         answer: dict[str, Any] = {
             "summary": one_line_summary(report.overview),
             "findings": brief_findings(found[:MAX_FINDINGS], Places(report.profile)),
-            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in report.overview.cautions],
-            "not_known": [shortened(one, MAX_LINE_CHARACTERS) for one in unknown],
+            "cautions": [
+                shorten_text(one, MAX_LINE_CHARACTERS) for one in report.overview.cautions
+            ],
+            "not_known": [shorten_text(one, MAX_LINE_CHARACTERS) for one in unknown],
         }
         if len(found) > MAX_FINDINGS:
             answer["left_out"] = len(found) - MAX_FINDINGS
         if not found:
-            answer["summary"] += f". {nothing_found(unknown)}"
+            answer["summary"] += f". {no_findings_sentence(unknown)}"
         return answer
 
     def finding(self, trace: str, identity: str) -> Answer:
@@ -124,10 +126,10 @@ class TraceAnswers:
         (short,) = brief_findings([finding], Places(report.profile))
         whole = {
             **short,
-            "details": [shortened(text, 1000) for _, text in details(finding)][:MAX_LINES],
-            "file": shortened(frame.file, MAX_LINE_CHARACTERS) if frame else "",
+            "details": [shorten_text(text, 1000) for _, text in detail_lines(finding)][:MAX_LINES],
+            "file": shorten_text(frame.file, MAX_LINE_CHARACTERS) if frame else "",
             "line": frame.line if frame else 0,
-            "source": [shortened(f"{number}  {line}", 200) for number, line in around or ()],
+            "source": [shorten_text(f"{number}  {line}", 200) for number, line in around or ()],
             "plan": self._plan_lines(report, finding.statement),
         }
         return shorten_fields(whole, MAX_CHARACTERS)
@@ -150,7 +152,7 @@ class TraceAnswers:
         if chosen is None:
             raise QueryprofError("no plan is known for a statement with this beginning")
         return {
-            "statement": shortened(chosen, 2000),
+            "statement": shorten_text(chosen, 2000),
             "plan": self._plan_lines(report, chosen),
         }
 
@@ -158,7 +160,7 @@ class TraceAnswers:
         """Return the savings of the proposed changes, measured on a copy of the database."""
         from queryprof.planner.judging import OutOfTime, StatementError
         from queryprof.proof.prove import prove
-        from queryprof.report.text.advice import cautions, change_in_words, summary
+        from queryprof.report.text.advice import advice_cautions, change_in_words, saving_summary
 
         if not MIN_BUDGET_S <= budget_s <= MAX_BUDGET_S:
             raise QueryprofError(f"budget_s: must be {MIN_BUDGET_S} to {MAX_BUDGET_S} seconds")
@@ -173,29 +175,31 @@ class TraceAnswers:
                 f"nothing was measured in {budget_s:g} s; allow more (budget_s)"
             ) from error
         return {
-            "summary": summary(advice),
+            "summary": saving_summary(advice),
             "changes": [
-                {"sql": shortened(one.sql, 500), "result": change_in_words(one, advice)}
+                {"sql": shorten_text(one.sql, 500), "result": change_in_words(one, advice)}
                 for one in advice.changes[:MAX_STATEMENTS]
             ],
             "rewrites": [
                 {
-                    "statement": shortened(one.statement, 400),
-                    "sql": shortened(one.sql, 400),
-                    "how": shortened(one.how, MAX_LINE_CHARACTERS),
+                    "statement": shorten_text(one.statement, 400),
+                    "sql": shorten_text(one.sql, 400),
+                    "how": shorten_text(one.how, MAX_LINE_CHARACTERS),
                 }
                 for one in advice.rewrites[:MAX_STATEMENTS]
             ],
             "not_measured": [
                 {
-                    "statement": shortened(one.statement, 200),
-                    "reason": shortened(one.reason, MAX_LINE_CHARACTERS),
+                    "statement": shorten_text(one.statement, 200),
+                    "reason": shorten_text(one.reason, MAX_LINE_CHARACTERS),
                 }
                 for one in advice.not_measured[:MAX_STATEMENTS]
             ],
             "not_measured_in_all": len(advice.not_measured),
-            "outweighed": [shortened(one.sql, 400) for one in advice.outweighed[:MAX_STATEMENTS]],
-            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in cautions(advice)][
+            "outweighed": [
+                shorten_text(one.sql, 400) for one in advice.outweighed[:MAX_STATEMENTS]
+            ],
+            "cautions": [shorten_text(one, MAX_LINE_CHARACTERS) for one in advice_cautions(advice)][
                 :MAX_LINES
             ],
         }
@@ -205,45 +209,47 @@ class TraceAnswers:
         profiles = [profile_from_content(self._read_content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
-        worse = regressions(found, Rules().fail_on)
+        worse = regressions(found, RegressionRules().fail_on)
         better = [one for one in found.statements if one.verdict is Verdict.BETTER]
 
         def shown(one: StatementChange | MetricChange) -> Answer:
-            place = where(one, places) if isinstance(one, StatementChange) else ""
+            place = most_changed_site(one, places) if isinstance(one, StatementChange) else ""
             return {
-                "what": shortened(title(one), 300),
-                "how": shortened(change_text(one), MAX_LINE_CHARACTERS),
-                "place": shortened(place, 200),
+                "what": shorten_text(changed_thing(one), 300),
+                "how": shorten_text(change_line(one), MAX_LINE_CHARACTERS),
+                "place": shorten_text(place, 200),
             }
 
         return {
             "is_worse": bool(worse),
             "whole": [
-                f"{title(one)} {change_text(one)} ({one.verdict})"
+                f"{changed_thing(one)} {change_line(one)} ({one.verdict})"
                 for one in found.whole
                 if one.ratio
             ],
             "worse": [shown(one) for one in worse[:MAX_STATEMENTS]],
             "better": [shown(one) for one in better[:MAX_STATEMENTS]],
             "left_out": sum(max(0, len(one) - MAX_STATEMENTS) for one in (worse, better)),
-            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in cautions_of(found)],
+            "cautions": [shorten_text(one, MAX_LINE_CHARACTERS) for one in cautions_of(found)],
         }
 
     def locks(self, database: str) -> Answer:
         """Return which processes hold a lock on a database file, without their arguments."""
-        from queryprof.program.lock_owners import owners_of
+        from queryprof.program.lock_owners import find_lock_owners
 
         path = self.path_of(database)
         if not os.path.isfile(path):
-            raise QueryprofError(f"{shortened(database, MAX_LINE_CHARACTERS)}: no such file")
+            raise QueryprofError(f"{shorten_text(database, MAX_LINE_CHARACTERS)}: no such file")
         return {
             "locks": [
                 {
                     "process": one.pid,
                     "does": one.does,
-                    "program": shortened(program_named_in(one.command), 100) if one.command else "",
+                    "program": shorten_text(program_named_in(one.command), 100)
+                    if one.command
+                    else "",
                 }
-                for one in owners_of(path)[:MAX_LINES]
+                for one in find_lock_owners(path)[:MAX_LINES]
             ]
         }
 
@@ -253,7 +259,7 @@ class TraceAnswers:
         known = self._known.get(digest)
         if known is None:
             known = self._known[digest] = Report(
-                profile_from_content(content, shortened(trace, MAX_LINE_CHARACTERS))
+                profile_from_content(content, shorten_text(trace, MAX_LINE_CHARACTERS))
             )
             while len(self._known) > MAX_CACHED_TRACES:
                 del self._known[next(iter(self._known))]
@@ -278,4 +284,4 @@ class TraceAnswers:
     def _plan_lines(report: Report, statement: str) -> list[str]:
         plans = plans_by_statement(report.profile.plans).get(statement, ())
         steps = [f"{step}  ! {sign}" if sign else step for step, sign in marked_steps(plans, None)]
-        return [shortened(step, MAX_LINE_CHARACTERS) for step in steps[:MAX_LINES]]
+        return [shorten_text(step, MAX_LINE_CHARACTERS) for step in steps[:MAX_LINES]]

@@ -15,7 +15,7 @@ from time import sleep
 from typing import IO, Any
 
 from queryprof.errors import QueryprofError
-from queryprof.report.findings.brief import shortened
+from queryprof.report.findings.brief import shorten_text
 
 MAX_SHOWN_CHARACTERS = 1500
 """Length limit of the shown end of a command's output, in characters."""
@@ -125,5 +125,5 @@ def _output_tail(output: IO[bytes]) -> str:
     size = os.fstat(output.fileno()).st_size
     output.seek(max(0, size - 4 * MAX_SHOWN_CHARACTERS))
     text = output.read().decode(errors="replace").replace("\0", "")
-    lines = [shortened(line, MAX_SHOWN_CHARACTERS) for line in text.splitlines()]
+    lines = [shorten_text(line, MAX_SHOWN_CHARACTERS) for line in text.splitlines()]
     return "\n".join(lines)[-MAX_SHOWN_CHARACTERS:]

@@ -19,7 +19,7 @@ from mcp.types import ToolAnnotations
 from queryprof.agent.answers import Answer, TraceAnswers
 from queryprof.agent.recording import AllowedCommands
 from queryprof.errors import QueryprofError
-from queryprof.report.findings.brief import shortened
+from queryprof.report.findings.brief import shorten_text
 from queryprof.version import __version__
 
 MAX_ERROR_CHARACTERS = 1000
@@ -129,4 +129,4 @@ def _json_answer(compute: Callable[[], Answer]) -> str:
     except ModuleNotFoundError as error:
         raise ToolError(f"{error.name} is not installed") from None
     except (QueryprofError, OSError, ValueError) as error:  # ValueError: a zero byte in a name
-        raise ToolError(shortened(" ".join(str(error).split()), MAX_ERROR_CHARACTERS)) from None
+        raise ToolError(shorten_text(" ".join(str(error).split()), MAX_ERROR_CHARACTERS)) from None

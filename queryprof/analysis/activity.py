@@ -56,7 +56,7 @@ class SeenProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class LiveActivity:
     """All processes together. Statements have the order of the sort key; locks held longest come
     first.
     """
@@ -75,7 +75,7 @@ SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
 }
 
 
-def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now:
+def combine_activity(processes: Iterable[ProcessActivity], sort: str = "time") -> LiveActivity:
     """Return the activity of the processes. The statements are sorted by `busy`, or by another key
     of SORT_KEYS, largest first.
     """
@@ -86,8 +86,8 @@ def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now
             key = (one.statement, one.path[0] if one.path else None)
             groups.setdefault(key, []).append((one, process.interval_ns))
     measure = SORT_KEYS[sort]
-    statements = [_statement(*key, members) for key, members in groups.items()]
-    return Now(
+    statements = [_busy_statement(*key, members) for key, members in groups.items()]
+    return LiveActivity(
         tuple(
             SeenProcess(
                 one.pid,
@@ -118,7 +118,7 @@ def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now
     )
 
 
-def _statement(
+def _busy_statement(
     statement: str, frame: Frame | None, members: list[tuple[Activity, int]]
 ) -> BusyStatement:
     began = [(one, ns) for one, ns in members if one.operation not in FETCH_OPERATIONS]

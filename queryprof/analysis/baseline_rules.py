@@ -18,7 +18,7 @@ SCANNED_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RegressionRules:
     """What counts as worse.
 
     Attributes:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.call_sites import CallSite, Place, Sites
-from queryprof.analysis.files import Files
+from queryprof.analysis.files import FileWork
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
-from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Totals, TotalsCache, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 VITAL_SHARE = 0.8
@@ -37,7 +37,7 @@ class Bottleneck(NamedTuple):
     cumulative_share: float
     callers: tuple[tuple[Frame, int], ...]
     plans: tuple[Steps, ...]
-    files: Files | None
+    files: FileWork | None
 
     @property
     def mark(self) -> Mark | None:
@@ -66,10 +66,10 @@ class Ranking:
 def rank_bottlenecks(
     profile: Profile,
     sites: Sites,
-    sums: Sums,
+    sums: TotalsCache,
     by_site: Mapping[tuple[str, Place], list[Aggregate]],
     spent_ns: Mapping[tuple[str, Place], int],
-    files: Mapping[tuple[str, Place], Files],
+    files: Mapping[tuple[str, Place], FileWork],
     sort: str = "time",
     top: int | None = None,
 ) -> Ranking:
@@ -101,7 +101,7 @@ def rank_bottlenecks(
                 totals=totals,
                 share=totals.self_ns / database_ns if database_ns else 0.0,
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
-                callers=_callers(members, sites),
+                callers=_callers_by_time(members, sites),
                 plans=plans.get(statement, ()),
                 files=files.get(key),
             )
@@ -122,7 +122,9 @@ def _count_vital(spent_ns: list[int], database_ns: int) -> int:
     return len(spent_ns)
 
 
-def group_calls(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
+def calls_by_statement_site(
+    profile: Profile, sites: Sites
+) -> Mapping[tuple[str, Place], list[Aggregate]]:
     """Return the aggregates by statement and call site, without groups that have no call."""
     groups: dict[tuple[str, Place], list[Aggregate]] = {}
     empty = []
@@ -141,7 +143,7 @@ def group_calls(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], li
     return groups
 
 
-def _callers(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:
+def _callers_by_time(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:
     """Return the callers of the call site with their times, most expensive first."""
     spent: dict[Frame, int] = {}
     for aggregate in members:

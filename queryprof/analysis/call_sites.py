@@ -61,7 +61,7 @@ class CallSite(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Use:
+class _FunctionUse:
     """The statements that a function runs, by line and by caller.
 
     Attributes:
@@ -69,14 +69,14 @@ class _Use:
     """
 
     lines: dict[int, set[str]] = field(default_factory=dict)
-    callers: dict[Function, _Use] = field(default_factory=dict)
+    callers: dict[Function, _FunctionUse] = field(default_factory=dict)
 
     def add(self, frames: list[Frame], statements: set[str]) -> None:
         """Add a call path that begins at this function."""
         use = self
         for frame, caller in pairwise(frames):
             use.lines.setdefault(frame.line, set()).update(statements)
-            use = use.callers.setdefault(_function(caller), _Use())
+            use = use.callers.setdefault(_function_of_frame(caller), _FunctionUse())
         use.lines.setdefault(frames[-1].line, set()).update(statements)
 
     @property
@@ -84,14 +84,14 @@ class _Use:
         lines = list(self.lines.values())
         return lines[0] if len(lines) == 1 else set().union(*lines)
 
-    def behind(self, function: Function) -> list[tuple[Function, _Use]]:
+    def callers_or_self(self, function: Function) -> list[tuple[Function, _FunctionUse]]:
         """Return the callers of this function if it runs their SQL, else the function itself."""
-        if self.runs_what_it_is_given and self.callers:
+        if self.runs_many_statements and self.callers:
             return list(self.callers.items())
         return [(function, self)]
 
     @property
-    def runs_what_it_is_given(self) -> bool:
+    def runs_many_statements(self) -> bool:
         """Return whether one of the function's lines runs many statements."""
         statements = len(self.statements)
         return (
@@ -112,24 +112,24 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
             runs[1].add(aggregate.statement)
     helpers: frozenset[Function] = frozenset()
     while True:
-        uses = _uses(list(paths.values()), helpers)
+        uses = _function_uses(list(paths.values()), helpers)
         found = {function for function, use in uses.items() if _is_helper(use)}
         if not found:
             return helpers
         helpers |= found
 
 
-def _uses(
+def _function_uses(
     paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
-) -> dict[Function, _Use]:
+) -> dict[Function, _FunctionUse]:
     """Return the innermost functions that are not known helpers, as their callers use them.
     Functions with too few statements or only one path are skipped.
     """
     starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
     for path, statements in paths:
         innermost = next(_without_helpers(path, helpers), path[-1])
-        starting.setdefault(_function(innermost), []).append((path, statements))
-    uses: dict[Function, _Use] = {}
+        starting.setdefault(_function_of_frame(innermost), []).append((path, statements))
+    uses: dict[Function, _FunctionUse] = {}
     for function, known in starting.items():
         if len(known) < HELPER_CALLERS:
             continue
@@ -138,7 +138,7 @@ def _uses(
         for path, statements in known:
             frames = list(_without_helpers(path, helpers))
             if len(frames) > 1:  # otherwise no frame would be left to show
-                uses.setdefault(function, _Use()).add(frames, statements)
+                uses.setdefault(function, _FunctionUse()).add(frames, statements)
     return uses
 
 
@@ -148,26 +148,28 @@ def _without_helpers(path: CallPath, helpers: frozenset[Function]) -> Iterator[F
     """
     before: Function | None = None
     for frame in path:
-        function = _function(frame)
+        function = _function_of_frame(frame)
         if function not in helpers and function != before:
             before = function
             yield frame
 
 
-def _is_helper(use: _Use) -> bool:
+def _is_helper(use: _FunctionUse) -> bool:
     """Return whether a function runs the SQL of its direct or indirect callers."""
-    if not use.runs_what_it_is_given:
+    if not use.runs_many_statements:
         return False
     callers = list(use.callers.items())
-    while not _bring_their_own(callers):
-        behind = [further for function, caller in callers for further in caller.behind(function)]
+    while not _have_own_statements(callers):
+        behind = [
+            further for function, caller in callers for further in caller.callers_or_self(function)
+        ]
         if behind == callers:
             return False
         callers = behind
     return True
 
 
-def _bring_their_own(callers: list[tuple[Function, _Use]]) -> bool:
+def _have_own_statements(callers: list[tuple[Function, _FunctionUse]]) -> bool:
     """Return whether most statements come from a single calling function each."""
     if len({function for function, _ in callers}) < HELPER_CALLERS:
         return False
@@ -193,7 +195,7 @@ def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
 def _call_site_index(path: CallPath, helpers: frozenset[Function]) -> int:
     """Return the index of the call site in a call path."""
     depth = 0
-    while depth + 1 < len(path) and _function(path[depth]) in helpers:
+    while depth + 1 < len(path) and _function_of_frame(path[depth]) in helpers:
         depth += 1
     return depth
 
@@ -232,5 +234,5 @@ def place_of(frame: Frame | None) -> Place:
     return (frame.file, frame.function, frame.line) if frame else None
 
 
-def _function(frame: Frame) -> Function:
+def _function_of_frame(frame: Frame) -> Function:
     return frame.file, frame.function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queryprof.analysis.lock_holders import Holders, hosts_of, overlap_ns
+from queryprof.analysis.lock_holders import LockHolders, host_by_process, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 MIN_SHARE = 0.1
@@ -43,20 +43,20 @@ class Delays:
     def __init__(self, profile: Profile) -> None:
         self._loops = profile.loops
         self._waits = [event for event in profile.lock_events if event.kind == "wait"]
-        self._holders = Holders(profile.lock_events, hosts_of(profile))
+        self._holders = LockHolders(profile.lock_events, host_by_process(profile))
         self._usage = profile.thread_usage
 
-    def causes_of(self, span: SlowSpan) -> tuple[Delay, ...]:
+    def delays_of_span(self, span: SlowSpan) -> tuple[Delay, ...]:
         """Return the reasons that explain a notable part of a span, largest first."""
         found: dict[tuple[str, Frame | None], list[int]] = {}
-        for kind, ns, frame in (*self._stalls_in(span), *self._locks(span)):
+        for kind, ns, frame in (*self._stall_delays(span), *self._lock_delays(span)):
             found.setdefault((kind, frame), []).append(ns)
         delays = [Delay(kind, sum(ns), frame, len(ns)) for (kind, frame), ns in found.items()]
-        delays += self._of_threads(span, sum(one.ns for one in delays))
+        delays += self._thread_delays(span, sum(one.ns for one in delays))
         notable = [one for one in delays if one.ns >= MIN_SHARE * span.duration_ns]
         return tuple(sorted(notable, key=lambda one: -one.ns))
 
-    def _of_threads(self, span: SlowSpan, known_ns: int) -> Iterator[Delay]:
+    def _thread_delays(self, span: SlowSpan, known_ns: int) -> Iterator[Delay]:
         """Return the reasons in threads: waiting for a thread, computing, and other threads that
         computed.
         """
@@ -69,11 +69,11 @@ class Delays:
             yield Delay("cpu", span.cpu_ns, None, 1)
         used = (known_ns, queue_ns, span.database_ns, span.cpu_ns)
         idle_ns = max(0, span.duration_ns - sum(used))
-        others_ns = min(idle_ns, round(self._others_ns(span)))
+        others_ns = min(idle_ns, round(self._other_threads_cpu_ns(span)))
         if idle_ns and others_ns >= OTHERS * idle_ns:
             yield Delay("others", others_ns, None, 1)
 
-    def _others_ns(self, span: SlowSpan) -> float:
+    def _other_threads_cpu_ns(self, span: SlowSpan) -> float:
         """Return the CPU time of the process's other threads during a span, as far as known."""
         return sum(
             interval.cpu_ns
@@ -90,7 +90,7 @@ class Delays:
             if usage.width_ns
         )
 
-    def _stalls_in(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
+    def _stall_delays(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
         for loop in self._loops:
             if loop.thread == span.thread:
                 for event in loop.stall_events:
@@ -104,15 +104,15 @@ class Delays:
                         known = event.function if event.function.function else None
                         yield "stall", ns, event.path[0] if event.path else known
 
-    def _locks(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
+    def _lock_delays(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
         for wait in self._waits:
             if wait.thread == span.thread:
                 ns = overlap_ns(
                     span.started_unix_ns, span.duration_ns, wait.start_unix_ns, wait.duration_ns
                 )
                 if ns > 0:
-                    yield "lock", ns, self._taken_at(wait)
+                    yield "lock", ns, self._lock_taken_at(wait)
 
-    def _taken_at(self, wait: LockEvent) -> Frame | None:
+    def _lock_taken_at(self, wait: LockEvent) -> Frame | None:
         holders = self._holders.blockers_of(wait)
         return holders[0][0].path[0] if holders and holders[0][0].path else None

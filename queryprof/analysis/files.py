@@ -10,7 +10,7 @@ from queryprof.model import Profile
 
 
 @dataclass(slots=True)
-class Files:
+class FileWork:
     """Sums of file work; times are in ns."""
 
     calls: int = 0
@@ -24,7 +24,7 @@ class Files:
     written_bytes: int = 0
     write_ns: int = 0
 
-    def split(self, self_ns: int) -> tuple[tuple[str, float], ...]:
+    def time_shares(self, self_ns: int) -> tuple[tuple[str, float], ...]:
         """Return the parts of a statement's own time as shares (0 to 1) that add up to 1."""
         parts = {
             "waiting for a lock": self.lock_ns,
@@ -37,13 +37,13 @@ class Files:
         return tuple((name, ns / whole) for name, ns in parts.items())
 
 
-def files_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], Files]:
+def file_work_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], FileWork]:
     """Return the file work of each statement at each call site. Statements without file work are
     missing.
     """
-    found: dict[tuple[str, Place], Files] = {}
+    found: dict[tuple[str, Place], FileWork] = {}
     for work in profile.file_work:
-        sums = found.setdefault((work.statement, sites.place(work.path)), Files())
+        sums = found.setdefault((work.statement, sites.place(work.path)), FileWork())
         sums.calls += work.calls
         sums.lock_waits += work.lock_waits
         sums.lock_ns += work.lock_ns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.histogram import add_histograms
-from queryprof.analysis.summary import Summary, summary_of
+from queryprof.analysis.summary import Summary, summarize_durations
 from queryprof.model import Distribution, Frame, Handoff, Profile
 
 QUEUE_SIGN_NS = 1_000_000
@@ -25,7 +25,7 @@ busy.
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class HandoffWaits:
     """The time that the awaits of a line took in addition to the work in threads.
 
     Attributes:
@@ -59,7 +59,7 @@ class HandoffSummary:
     program_ns: int
 
     @property
-    def queues(self) -> bool:
+    def waits_mostly_in_queue(self) -> bool:
         wait_ns = self.queue.mean_ns or 0
         return (
             wait_ns > max(self.run.mean_ns or 0, self.handback.mean_ns or 0)
@@ -68,19 +68,19 @@ class HandoffSummary:
         )
 
 
-def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
+def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, HandoffWaits]:
     """Return the waits by line. Short waits count with their median, because a busy machine makes
     some of these waits long.
     """
-    found: dict[Frame, Waits] = {}
+    found: dict[Frame, HandoffWaits] = {}
     for one in handoffs:
         halves = (one.queue.p50_ns or 0, one.handback.p50_ns or 0)
         means = (one.queue.mean_ns or 0, one.handback.mean_ns or 0)
         are_short = max(halves) < ONE_BY_ONE_NS
         if one.site.frame:
-            known = found.get(one.site.frame, Waits(0.0, True))
+            known = found.get(one.site.frame, HandoffWaits(0.0, True))
             ns = sum(halves if are_short else means) * one.count
-            found[one.site.frame] = Waits(known.ns + ns, known.are_short and are_short)
+            found[one.site.frame] = HandoffWaits(known.ns + ns, known.are_short and are_short)
     return found
 
 
@@ -98,10 +98,10 @@ def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[Hando
             count=sum(h.count for h in group),
             errors=sum(h.errors for h in group),
             cancelled=sum(h.cancelled for h in group),
-            queue=summary_of(sum_distributions(h.queue for h in group)),
-            run=summary_of(sum_distributions(h.run for h in group)),
-            handback=summary_of(sum_distributions(h.handback for h in group)),
-            total=summary_of(sum_distributions(h.total for h in group)),
+            queue=summarize_durations(sum_distributions(h.queue for h in group)),
+            run=summarize_durations(sum_distributions(h.run for h in group)),
+            handback=summarize_durations(sum_distributions(h.handback for h in group)),
+            total=summarize_durations(sum_distributions(h.total for h in group)),
             program_ns=program_ns,
         )
         for (kind, site), group in groups.items()

@@ -41,7 +41,7 @@ WRAPPERS = frozenset({"dataset"})
 """Packages with their own functions around another package."""
 
 
-def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
+def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
     """Return the package of the frames nearest to the driver, or a wrapper around it. The result is
     "" or the driver's package if the program calls the driver directly.
     """
@@ -58,11 +58,11 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
     return nearest
 
 
-def is_handed(stack: Iterable[Frame]) -> bool:
+def runs_in_driver_thread(stack: Iterable[Frame]) -> bool:
     """Return whether the driver ran the call in its worker thread (aiosqlite). The stack may then
     lack the library's frames around it.
     """
-    return package_of(stack, HANDING) in HANDING
+    return package_near_driver(stack, HANDING) in HANDING
 
 
 LOADERS = (
@@ -78,7 +78,7 @@ LOADS_MANY = "QuerySet._fetch_all"
 """Django's function for ordinary queries, which also loads relations to many objects."""
 
 
-def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
+def is_lazy_load(stack: Iterable[Frame], note: str) -> bool:
     """Return whether the stack shows an ORM lazily loading the attribute in the note."""
     loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
     return any(frame.function.startswith(loaders) for frame in stack)
@@ -100,7 +100,7 @@ DISPATCHERS = (
 """Files of packages that call a program's function for a request."""
 
 
-def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
+def frames_outside_request(stack: Iterable[Frame]) -> frozenset[Frame]:
     """Return the program's frames around a request that a web framework handles, such as a
     test's.
     """
@@ -122,6 +122,6 @@ def _is_dispatcher(frame: Frame) -> bool:
     return next(rests, "").startswith(DISPATCHERS)
 
 
-def is_own(stack: Iterable[Frame]) -> bool:
+def is_library_statement(stack: Iterable[Frame]) -> bool:
     """Return whether a library executes the statement for itself and not for the program."""
     return any(frame.function.startswith(OWN) for frame in stack)

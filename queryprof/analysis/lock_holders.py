@@ -20,40 +20,40 @@ have any number of both.
 """
 
 
-def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
+def merge_hold_parts(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
     """Return the sums of holds. Each hold counts once, in the row of its end.
 
     The recorder counts a long hold before the hold ends, in a row without an end. The rest of the
     hold's time is in the row of its end, without a count. This function joins the two rows.
     """
     rests = [hold for hold in holds if not hold.count]
-    whole = {_key(hold) + _end(hold): hold for hold in holds if hold.count}
+    whole = {_hold_key(hold) + _hold_end_key(hold): hold for hold in holds if hold.count}
     for rest in rests:
-        key = _key(rest)
+        key = _hold_key(rest)
         begun = whole.pop((*key, *NO_END), None)
-        end = (*key, *_end(rest))
+        end = (*key, *_hold_end_key(rest))
         known = whole.get(end)
         if not begun and not known:
             known = next((one for k, one in whole.items() if k[: len(key)] == key), None)
         parts = [one for one in (begun, rest, known) if one]
         if known:
-            end = (*key, *_end(known))
-        whole[end] = sum_of(parts, known or rest)
+            end = (*key, *_hold_end_key(known))
+        whole[end] = sum_holds(parts, known or rest)
     return tuple(whole.values())
 
 
 NO_END: tuple[object, ...] = ()
 
 
-def _end(hold: LockHold) -> tuple[object, ...]:
+def _hold_end_key(hold: LockHold) -> tuple[object, ...]:
     return (hold.end_statement, hold.end_path) if hold.end_path else NO_END
 
 
-def _key(hold: LockHold) -> tuple[object, ...]:
+def _hold_key(hold: LockHold) -> tuple[object, ...]:
     return hold.kind, hold.database, hold.statement, hold.path, hold.span, hold.thread
 
 
-def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
+def sum_holds(parts: Sequence[LockHold], end: LockHold) -> LockHold:
     """Return the sums of holds as one hold that is otherwise like `end`."""
     changed = [one.changed_rows for one in parts]
     return replace(
@@ -68,21 +68,21 @@ def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
     )
 
 
-def own_code(hold: LockHold) -> float | None:
+def own_code_share(hold: LockHold) -> float | None:
     """Return the share of a hold in which the program's own code ran, or None if unknown."""
     if not hold.database_of_ns:
         return None
     return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
 
 
-def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
+def unique_events(events: Iterable[LockEvent]) -> list[LockEvent]:
     """Return each hold and wait once. The recorder also writes an event of a long hold while the
     hold lasts.
     """
     found: list[LockEvent] = []
     last: dict[object, int] = {}
     for event in sorted(events, key=lambda one: one.start_unix_ns):
-        key = _connection(event), event.kind, event.database
+        key = _lock_owner_key(event), event.kind, event.database
         before = found[last[key]] if event.connection and key in last else None
         if before is None or _overlap_ns(before, event) <= 0:
             last[key] = len(found)
@@ -93,7 +93,7 @@ def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
     return found
 
 
-def _connection(event: LockEvent) -> object:
+def _lock_owner_key(event: LockEvent) -> object:
     """Return the key of the lock's owner: the connection or, if unknown, the thread."""
     thread = event.thread
     return (thread.process_id, event.connection) if event.connection else thread
@@ -109,12 +109,12 @@ def _overlap_ns(one: LockEvent, other: LockEvent) -> int:
     return overlap_ns(one.start_unix_ns, one.duration_ns, other.start_unix_ns, other.duration_ns)
 
 
-def hosts_of(profile: Profile) -> dict[int, str]:
+def host_by_process(profile: Profile) -> dict[int, str]:
     """Return the host of each process by process number."""
     return {process.id: process.host for process in profile.processes}
 
 
-class _Sorted:
+class _SortedEvents:
     """Holds or waits, ordered by start."""
 
     def __init__(self, events: list[LockEvent]) -> None:
@@ -125,7 +125,7 @@ class _Sorted:
             longest := max(longest, one.start_unix_ns + one.duration_ns) for one in self._events
         ]
 
-    def during(self, event: LockEvent) -> list[tuple[LockEvent, int]]:
+    def overlapping_events(self, event: LockEvent) -> list[tuple[LockEvent, int]]:
         """Return the events that overlap `event`, each with the length of the overlap in ns."""
         first = bisect_left(self._ends, event.start_unix_ns)
         last = bisect_right(self._starts, event.start_unix_ns + event.duration_ns)
@@ -133,7 +133,7 @@ class _Sorted:
         return [(one, ns) for one, ns in found if ns > 0]
 
 
-class Holders:
+class LockHolders:
     """Find who held a database's lock while a call waited for it.
 
     A call that already holds the write lock waits for the readers, because SQLite cannot write its
@@ -150,10 +150,10 @@ class Holders:
     ) -> None:
         self._hosts = hosts
         found: dict[tuple[object, str], list[LockEvent]] = {}
-        for event in whole_events(events):
-            of = _connection(event) if event.kind == "wait" else self._file(event)
+        for event in unique_events(events):
+            of = _lock_owner_key(event) if event.kind == "wait" else self._host_and_file(event)
             found.setdefault((of, event.kind), []).append(event)
-        self._events = {key: _Sorted(some) for key, some in found.items()}
+        self._events = {key: _SortedEvents(some) for key, some in found.items()}
 
     def blockers_of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Return the holds that blocked a call, each with its time in ns, longest first. While the
@@ -168,34 +168,34 @@ class Holders:
         """Yield the parts of a wait, each with the hold that caused it. While a holder itself
         waits, the hold that blocks the holder is the cause.
         """
-        for place, (hold, ns) in enumerate(self.direct(wait)):
+        for place, (hold, ns) in enumerate(self.refusing_holds(wait)):
             left_ns = ns
-            for inner in self._waits_of(hold, wait) if place < LOOKED_BEHIND else ():
-                behind = self.direct(inner)
+            for inner in self._waits_of_holder(hold, wait) if place < LOOKED_BEHIND else ():
+                behind = self.refusing_holds(inner)
                 yield from behind
                 left_ns -= inner.duration_ns if behind else 0
             if left_ns > 0:
                 yield hold, left_ns
 
-    def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
+    def _waits_of_holder(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
         """Return the waits of a holder while it blocked a call, longest first."""
-        waits = self._events_during(hold, _connection(hold), "wait")
-        parts = [_overlap(_overlap(waited, hold), wait) for waited, _ in waits]
+        waits = self._events_during(hold, _lock_owner_key(hold), "wait")
+        parts = [_overlapping_part(_overlapping_part(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
-    def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+    def refusing_holds(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Return the holds of the refused lock, each with its time in ns, longest first. The time
         until the waiter's next attempt counts for the last hold.
         """
-        own = _connection(wait)
-        writers = self._events_during(wait, self._file(wait), "write")
+        own = _lock_owner_key(wait)
+        writers = self._events_during(wait, self._host_and_file(wait), "write")
         writes = wait.writes or any(
-            _connection(hold) == own and hold.start_unix_ns <= wait.start_unix_ns
+            _lock_owner_key(hold) == own and hold.start_unix_ns <= wait.start_unix_ns
             for hold, _ in writers
         )
-        holds = self._events_during(wait, self._file(wait), "read") if writes else writers
-        others = [(hold, ns) for hold, ns in holds if _connection(hold) != own]
+        holds = self._events_during(wait, self._host_and_file(wait), "read") if writes else writers
+        others = [(hold, ns) for hold, ns in holds if _lock_owner_key(hold) != own]
         if others:
             last = max(range(len(others)), key=lambda at: _end_ns(others[at][0]))
             hold, ns = others[last]
@@ -204,14 +204,14 @@ class Holders:
                 others[last] = hold, ns + slept_ns
         return sorted(others, key=lambda item: -item[1])
 
-    def _file(self, event: LockEvent) -> object:
+    def _host_and_file(self, event: LockEvent) -> object:
         return self._hosts.get(event.thread.process_id, ""), event.database
 
     def _events_during(
         self, event: LockEvent, of: object, kind: str
     ) -> list[tuple[LockEvent, int]]:
         known = self._events.get((of, kind))
-        return known.during(event) if known else []
+        return known.overlapping_events(event) if known else []
 
 
 def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
@@ -232,7 +232,7 @@ def _end_ns(event: LockEvent) -> int:
     return event.start_unix_ns + event.duration_ns
 
 
-def _overlap(event: LockEvent, other: LockEvent) -> LockEvent:
+def _overlapping_part(event: LockEvent, other: LockEvent) -> LockEvent:
     """Return the part of an event that overlaps another event; 0 ns if there is no overlap."""
     start_ns = max(event.start_unix_ns, other.start_unix_ns)
     return replace(event, start_unix_ns=start_ns, duration_ns=max(0, _overlap_ns(event, other)))

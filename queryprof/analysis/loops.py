@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.histogram import bucket_bounds
-from queryprof.analysis.summary import Summary, summary_of
+from queryprof.analysis.summary import Summary, summarize_durations
 from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Step
 
 DATABASE = "database"
@@ -30,7 +30,7 @@ QUEUES_SEEN = frozenset({"asyncio"})
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StatementShare:
     """The share of a stall or step that one statement and call site took."""
 
     statement: str
@@ -60,7 +60,7 @@ class StallSummary:
     delayed: int
     delay_ns: int
     mean_delay_ns: float | None
-    causes: tuple[Share, ...]
+    causes: tuple[StatementShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FunctionSummary:
     step: Step
     share: float
     summary: Summary
-    causes: tuple[Share, ...]
+    causes: tuple[StatementShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)
 
-    def shares(found: Stall | Step, total_ns: int) -> tuple[Share, ...]:
+    def shares(found: Stall | Step, total_ns: int) -> tuple[StatementShare, ...]:
         sums: dict[tuple[str, CallSite], tuple[int, int]] = {}
         for cause in found.causes:
             key = (cause.statement, site(cause.path))
             calls, ns = sums.get(key, (0, 0))
             sums[key] = (calls + cause.calls, ns + cause.ns)
         return tuple(
-            Share(statement, place, calls, ns, ns / total_ns if total_ns else 0.0)
+            StatementShare(statement, place, calls, ns, ns / total_ns if total_ns else 0.0)
             for (statement, place), (calls, ns) in sorted(
                 sums.items(), key=lambda item: -item[1][1]
             )
@@ -116,7 +116,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
         return StallSummary(
             stall=stall,
             site=site(stall.path),
-            category=category_of(stall),
+            category=stall_category(stall),
             share=stall.total_ns / all_ns if all_ns else 0.0,
             mean_ns=stall.total_ns / stall.count if stall.count else 0.0,
             delayed=stall.delayed,
@@ -133,8 +133,8 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
             mean_waiting=(
                 loop.waiting / loop.steps if loop.kind in QUEUES_SEEN and loop.steps else None
             ),
-            beat_lag=summary_of(loop.beat_lag),
-            timer_lag=summary_of(loop.timer_lag),
+            beat_lag=summarize_durations(loop.beat_lag),
+            timer_lag=summarize_durations(loop.timer_lag),
             stalls=tuple(
                 stall_finding(stall, stalled_ns)
                 for stall in sorted(loop.stalls, key=lambda stall: -stall.total_ns)
@@ -143,7 +143,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
                 FunctionSummary(
                     step,
                     step.durations.total_ns / loop.busy_ns if loop.busy_ns else 0.0,
-                    summary_of(step.durations),
+                    summarize_durations(step.durations),
                     shares(step, step.durations.total_ns),
                 )
                 for step in sorted(loop.functions, key=lambda step: -step.durations.total_ns)
@@ -154,7 +154,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
     return tuple(sorted(findings, key=lambda found: -sum(s.stall.total_ns for s in found.stalls)))
 
 
-def category_of(stall: Stall) -> str:
+def stall_category(stall: Stall) -> str:
     """Return the cause of more than half of a stall's time. Computing is divided into Python and C
     code.
     """
@@ -169,7 +169,7 @@ def category_of(stall: Stall) -> str:
     return HOLDING if stall.gil_ns > HELD_NS * stall.samples else COMPUTING
 
 
-def cumulative(distribution: Distribution) -> Iterable[tuple[int, float]]:
+def cumulative_shares(distribution: Distribution) -> Iterable[tuple[int, float]]:
     """Yield the empirical distribution function: (ns, share of durations up to that value),
     rising.
     """

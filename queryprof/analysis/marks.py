@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
-from queryprof.analysis.plans import Steps, signs_of
+from queryprof.analysis.plans import Steps, plan_signs
 from queryprof.analysis.totals import Totals
 from queryprof.sql.clauses import clauses_of
 
@@ -79,7 +79,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
     """
     if share < MIN_SHARE or totals.self_ns < MIN_NS or not totals.executions:
         return None
-    for kind, work in _candidates(plans, totals):
+    for kind, work in _costly_kinds(plans, totals):
         return Mark(
             kind,
             work,
@@ -90,7 +90,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
     return None
 
 
-def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
+def _costly_kinds(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
     """Return the kinds of marks with a high cost and their work, most important first."""
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
@@ -102,7 +102,7 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
     reads_too_much = read is not None and read >= max(least_read, READ_FOR_ONE * returned)
     sorts_many = returned >= MANY_ROWS or (
         (vm_steps or 0) >= ROW_STEPS * returned + SORT_STEPS * MANY_ROWS
-        and not _only_distinct(plans)
+        and not _only_distinct_needs_storage(plans)
     )
     costs: dict[str, tuple[bool, float | None]] = {
         INDEX: (built is not None and built >= SCANNED_ROWS, built),
@@ -113,61 +113,63 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
     return [
         (kind, work)
         for kind, (is_dear, work) in costs.items()
-        if (is_dear and _is_seen(kind, plans))
-        or ((is_dear or (is_slow and kind != SCAN)) and _is_planned(kind, plans))
+        if (is_dear and _is_shown_by_counters(kind, plans))
+        or ((is_dear or (is_slow and kind != SCAN)) and _is_in_plan(kind, plans))
     ]
 
 
-def _is_planned(kind: str, plans: tuple[Steps, ...]) -> bool:
+def _is_in_plan(kind: str, plans: tuple[Steps, ...]) -> bool:
     return any(marked_step(plan, kind) is not None for plan in plans)
 
 
-def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
+def _is_shown_by_counters(kind: str, plans: tuple[Steps, ...]) -> bool:
     """Return whether the counters alone show the mark, for unknown plans."""
     return kind in (SCAN, INDEX) and not plans
 
 
-def _only_distinct(plans: tuple[Steps, ...]) -> bool:
+def _only_distinct_needs_storage(plans: tuple[Steps, ...]) -> bool:
     """Return whether only DISTINCT needs temporary storage, as in count(DISTINCT). DISTINCT keeps
     one row per value, without an order.
     """
     return all(
-        what.rstrip(")").endswith("DISTINCT") for plan in plans for what in signs_of(plan).temporary
+        what.rstrip(")").endswith("DISTINCT")
+        for plan in plans
+        for what in plan_signs(plan).temporary
     )
 
 
 def marked_step(plan: Steps, kind: str) -> int | None:
     """Return the number of the plan step that a mark is about, or None."""
-    found = [number for number, step in enumerate(plan) if _is_of(step.strip(), plan, kind)]
+    found = [number for number, step in enumerate(plan) if _step_has_mark(step.strip(), plan, kind)]
     if kind == CORRELATED:
-        found = [number for number in found if _reads_all(plan, number)]
+        found = [number for number in found if _subquery_reads_all(plan, number)]
     if not found:
         return None
     return found[-1] if kind == SCAN else found[0]  # the inner one of nested loops
 
 
-def _reads_all(plan: Steps, number: int) -> bool:
+def _subquery_reads_all(plan: Steps, number: int) -> bool:
     """Return whether a subquery scans a table or builds an index. With an existing index, a
     subquery is as fast as a join.
     """
-    depth = _depth(plan[number])
-    inside = itertools.takewhile(lambda step: _depth(step) > depth, plan[number + 1 :])
-    signs = signs_of(tuple(inside))
+    depth = _step_depth(plan[number])
+    inside = itertools.takewhile(lambda step: _step_depth(step) > depth, plan[number + 1 :])
+    signs = plan_signs(tuple(inside))
     return bool(signs.scans or signs.index_scans or signs.automatic_indexes)
 
 
-def _depth(step: str) -> int:
+def _step_depth(step: str) -> int:
     return len(step) - len(step.lstrip())
 
 
-def _is_of(step: str, plan: Steps, kind: str) -> bool:
+def _step_has_mark(step: str, plan: Steps, kind: str) -> bool:
     if kind == CORRELATED:
         return bool(_CORRELATED.match(step))
-    signs = signs_of((step,))
+    signs = plan_signs((step,))
     if kind == INDEX:
         return bool(signs.automatic_indexes)
     if kind == SORT:
         return bool(signs.temporary)
-    whole = signs_of(plan)
+    whole = plan_signs(plan)
     scanned = {*whole.scans, *whole.index_scans}
     return bool(scanned.intersection((*signs.scans, *signs.index_scans)))

@@ -97,7 +97,7 @@ def _name_processes(processes: Sequence[Process], one: str, several: str) -> str
     return f"processes {', '.join(str(process.pid) for process in processes[:5])}{more} {several}"
 
 
-def _for_want_of_room(profile: Profile) -> list[str]:
+def _dropped_for_limits(profile: Profile) -> list[str]:
     """Return what a process dropped or merged because it exceeded queryprof's limits."""
     cautions = []
     folded = profile.total("folded_statements") or 0
@@ -155,9 +155,9 @@ def _cautions(profile: Profile) -> list[str]:
             f"{profile.unlisted.count:,} more processes ended by themselves: all sums include them,"
             " but no list does"
         )
-    cautions += _for_want_of_room(profile)
-    cautions += _unknown_calls(profile)
-    cautions += _endless_spans(profile)
+    cautions += _dropped_for_limits(profile)
+    cautions += _unknown_call_cautions(profile)
+    cautions += _endless_span_cautions(profile)
     cautions += [
         f"SQLite's counters are unknown: {reason}"
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
@@ -193,7 +193,7 @@ def coarse_clock_caution(tick_ns: float) -> str:
     )
 
 
-def _unknown_calls(profile: Profile) -> list[str]:
+def _unknown_call_cautions(profile: Profile) -> list[str]:
     """Return sentences about calls with an unknown statement or line."""
     # A failed call may have had no statement: it got a wrong type, or the connection was closed.
     statements = sum(
@@ -214,7 +214,7 @@ def _unknown_calls(profile: Profile) -> list[str]:
     return cautions
 
 
-def _endless_spans(profile: Profile) -> list[str]:
+def _endless_span_cautions(profile: Profile) -> list[str]:
     """Return a sentence about spans that never ended. Only ended spans are counted."""
     ended = {span.name for span in profile.spans}
     names = sorted({a.span for a in profile.aggregates if a.span and a.count} - ended)

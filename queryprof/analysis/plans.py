@@ -57,7 +57,7 @@ _MADE_HERE = re.compile(r"(?:CO-ROUTINE|MATERIALIZE|RECURSIVE STEP) ?(\S*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class PlanSigns:
     """The parts of a plan that may cost more than necessary.
 
     Attributes:
@@ -78,7 +78,7 @@ def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
     """Return the different plans of each statement, sorted."""
     found: dict[str, set[Steps]] = {}
     for plan in plans:
-        found.setdefault(plan.statement, set()).add(normal_form(plan.tree))
+        found.setdefault(plan.statement, set()).add(normalize_plan(plan.tree))
     return {statement: tuple(sorted(forms)) for statement, forms in found.items()}
 
 
@@ -86,11 +86,11 @@ def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[St
     """Return the plans that are worse than every plan before; empty if no earlier plan is known."""
     if not before or before == after:
         return ()
-    return tuple(plan for plan in after if all(is_worse(known, plan) for known in before))
+    return tuple(plan for plan in after if all(is_worse_plan(known, plan) for known in before))
 
 
 @lru_cache(maxsize=4096)
-def normal_form(tree: str) -> Steps:
+def normalize_plan(tree: str) -> Steps:
     """Return the steps of a plan, indented below their parents, the same for any SQLite version."""
     lines = []
     for line in tree.splitlines():
@@ -104,7 +104,7 @@ def normal_form(tree: str) -> Steps:
 
 
 @lru_cache(maxsize=4096)
-def signs_of(plan: Steps) -> Signs:
+def plan_signs(plan: Steps) -> PlanSigns:
     """Return the bad signs in a plan in normal form."""
     steps = [line.strip() for line in plan]
     made_here = {found[1] for step in steps if (found := _MADE_HERE.match(step))}
@@ -114,7 +114,7 @@ def signs_of(plan: Steps) -> Signs:
         if (found := _SCAN.match(step))
         and (name := found["scanned"] or found["searched"]) not in made_here
     ]
-    return Signs(
+    return PlanSigns(
         tuple(table for table, is_indexed in scans if not is_indexed),
         tuple(table for table, is_indexed in scans if is_indexed),
         tuple(found[1] for step in steps if (found := _AUTOMATIC.match(step))),
@@ -122,13 +122,13 @@ def signs_of(plan: Steps) -> Signs:
     )
 
 
-def is_worse(before: Steps, after: Steps) -> bool:
+def is_worse_plan(before: Steps, after: Steps) -> bool:
     """Return whether a plan adds a full scan, a sort, or building an index.
 
     A scan along an index is better than a table scan and worse than a search. Plans with the same
     signs can still differ in cost. SQLite's VM steps show the difference.
     """
-    old, new = signs_of(before), signs_of(after)
+    old, new = plan_signs(before), plan_signs(after)
     return (
         len(new.scans) > len(old.scans)
         or len(new.scans + new.index_scans) > len(old.scans + old.index_scans)

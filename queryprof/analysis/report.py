@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
-from queryprof.analysis.bottlenecks import Ranking, group_calls, rank_bottlenecks
+from queryprof.analysis.bottlenecks import Ranking, calls_by_statement_site, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
-from queryprof.analysis.files import Files, files_by_site
+from queryprof.analysis.files import FileWork, file_work_by_site
 from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
-from queryprof.analysis.library_frames import is_own
-from queryprof.analysis.lock_holders import whole_events, whole_holds
+from queryprof.analysis.library_frames import is_library_statement
+from queryprof.analysis.lock_holders import merge_hold_parts, unique_events
 from queryprof.analysis.loops import LoopSummary, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatSummary, SpanSummary, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
-from queryprof.analysis.totals import Sums, self_ns_of
+from queryprof.analysis.totals import TotalsCache, self_ns_of
 from queryprof.analysis.views import View, view_by
 from queryprof.model import Aggregate, LockEvent, LockHold, Profile, SlowSpan, ThreadUsage
 from queryprof.operations import OWN_NOTE
@@ -41,7 +41,7 @@ class Report:
     profile: Profile
     sort: str = "time"
     top: int | None = None
-    _sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
+    _sums: TotalsCache = field(default_factory=TotalsCache, init=False, repr=False, compare=False)
     _views: dict[str, View] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -60,7 +60,7 @@ class Report:
     @cached_property
     def by_site(self) -> Mapping[tuple[str, Place], list[Aggregate]]:
         """The aggregates by statement and call site."""
-        return group_calls(self.profile, self.sites)
+        return calls_by_statement_site(self.profile, self.sites)
 
     @cached_property
     def spent_ns(self) -> Mapping[tuple[str, Place], int]:
@@ -69,9 +69,9 @@ class Report:
         return dict(sorted(found, key=itemgetter(1), reverse=True))
 
     @cached_property
-    def files(self) -> Mapping[tuple[str, Place], Files]:
+    def files(self) -> Mapping[tuple[str, Place], FileWork]:
         """The file work of each statement at each call site."""
-        return files_by_site(self.profile, self.sites)
+        return file_work_by_site(self.profile, self.sites)
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -115,7 +115,9 @@ class Report:
     @cached_property
     def own_statements(self) -> frozenset[str]:
         """Statements that a library executes for its own purposes."""
-        return frozenset(one.statement for one in self.profile.stack_samples if is_own(one.stack))
+        return frozenset(
+            one.statement for one in self.profile.stack_samples if is_library_statement(one.stack)
+        )
 
     @cached_property
     def notes(self) -> Mapping[str, str]:
@@ -139,12 +141,12 @@ class Report:
 
     @cached_property
     def lock_holds(self) -> tuple[LockHold, ...]:
-        return whole_holds(self.profile.lock_holds)
+        return merge_hold_parts(self.profile.lock_holds)
 
     @cached_property
     def lock_events(self) -> tuple[LockEvent, ...]:
         """The longest holds and waits, longest first."""
-        events = whole_events(self.profile.lock_events)
+        events = unique_events(self.profile.lock_events)
         return tuple(sorted(events, key=lambda event: -event.duration_ns))
 
     @cached_property

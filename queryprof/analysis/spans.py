@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
-from queryprof.analysis.summary import Summary, summary_of
+from queryprof.analysis.summary import Summary, summarize_durations
 from queryprof.model import Profile, Repeat, Span
 
 
@@ -57,8 +57,8 @@ def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanSumm
     return tuple(
         SpanSummary(
             span=span,
-            wall=summary_of(span.durations),
-            queries=summary_of(span.queries),
+            wall=summarize_durations(span.durations),
+            queries=summarize_durations(span.queries),
             database_share=(
                 span.database_ns / span.durations.total_ns if span.durations.total_ns else 0.0
             ),

@@ -20,7 +20,7 @@ class Summary:
     max_ns: int | None
 
 
-def summary_of(distribution: Distribution) -> Summary:
+def summarize_durations(distribution: Distribution) -> Summary:
     """Return the mean and percentiles. Percentiles from the histogram are accurate to 4%."""
     known = distribution.count > 0
 

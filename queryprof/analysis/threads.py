@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from queryprof.model import Profile, Thread, ThreadUsage
 
 
-def process_names(profile: Profile) -> Callable[[Thread], str]:
+def process_namer(profile: Profile) -> Callable[[Thread], str]:
     """Return a function that names a thread's process.
 
     The name is "process 12". It is "" if there is one process, or if the thread belongs to all
@@ -29,7 +29,7 @@ def process_names(profile: Profile) -> Callable[[Thread], str]:
     return lambda of: names.get(of.process_id, "")
 
 
-def named_thread(name: str, process: str) -> str:
+def thread_and_process_name(name: str, process: str) -> str:
     """Return the thread's name, with its process if that has a name."""
     return f"{name} ({process})" if process else name
 
@@ -38,9 +38,9 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
     """Return the usage of the threads by their names in the report. Names include the process if
     there are several.
     """
-    process_of = process_names(profile)
+    process_of = process_namer(profile)
     return {
-        named_thread(u.thread.name, process_of(u.thread)): u
+        thread_and_process_name(u.thread.name, process_of(u.thread)): u
         for u in sorted(profile.thread_usage, key=lambda u: -(u.user_ns + u.system_ns))
     }
 

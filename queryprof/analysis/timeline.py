@@ -11,7 +11,7 @@ from queryprof.model import Interval, Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineInterval:
     """One interval of the run.
 
     Attributes:
@@ -35,7 +35,7 @@ class Timeline:
     """
 
     width_ns: int
-    moments: tuple[Moment, ...]
+    moments: tuple[TimelineInterval, ...]
 
 
 def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
@@ -55,7 +55,7 @@ def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
         found.setdefault((one.start_unix_ns // width_ns - first) // each, []).append(one)
     wide_ns = each * width_ns
     moments = [
-        _moment_at(
+        _interval_at(
             found,
             number,
             max(start_ns, (first + number * each) * width_ns),
@@ -67,12 +67,12 @@ def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
     return Timeline(wide_ns, tuple(moments))
 
 
-def _moment_at(
+def _interval_at(
     found: Mapping[int, list[Interval]], number: int, from_ns: int, start_ns: int, to_ns: int
-) -> Moment:
+) -> TimelineInterval:
     members = found.get(number, ())
     seconds = max(to_ns - from_ns, 1) / 1e9
-    return Moment(
+    return TimelineInterval(
         from_ns - start_ns,
         sum(one.calls for one in members) / seconds,
         sum(one.rows for one in members) / seconds,

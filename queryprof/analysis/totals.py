@@ -98,7 +98,7 @@ def _mean_of_known(known_sum: int | None, counted: int) -> float | None:
     return None if known_sum is None else known_sum / counted
 
 
-def add_up(aggregates: Iterable[Aggregate]) -> Totals:
+def add_aggregates(aggregates: Iterable[Aggregate]) -> Totals:
     """Return the totals of the aggregates. One loop does it all, because a large report has
     hundreds of thousands of aggregates.
     """
@@ -164,7 +164,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     )
 
 
-class Sums:
+class TotalsCache:
     """Add up groups of one profile's aggregates, each group once. In a large report, the views and
     the ranking share most groups.
     """
@@ -177,7 +177,7 @@ class Sums:
         key = tuple(map(id, group))
         totals = self._known.get(key)
         if totals is None:
-            totals = self._known[key] = add_up(group)
+            totals = self._known[key] = add_aggregates(group)
         return totals
 
 
@@ -188,7 +188,7 @@ def _deviation_ns(executions: int, total_ns: int, squares: float) -> float | Non
     return sqrt(max(0.0, squares - total_ns * total_ns / executions) / (executions - 1))
 
 
-def group_by(
+def group_aggregates(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> Mapping[Key, list[Aggregate]]:
     """Return the aggregates by key, in the order in which the keys first appear."""
@@ -198,11 +198,11 @@ def group_by(
     return groups
 
 
-def called_groups(
+def groups_with_calls(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> list[tuple[Key, list[Aggregate]]]:
-    """Like group_by, but without groups that hold no calls, only counters."""
-    groups = group_by(aggregates, key)
+    """Like group_aggregates, but without groups that hold no calls, only counters."""
+    groups = group_aggregates(aggregates, key)
     return [(name, group) for name, group in groups.items() if any(a.count for a in group)]
 
 
@@ -217,7 +217,7 @@ def executions_of(group: Iterable[Aggregate]) -> int:
 
 
 def _p99_ns(group: list[Aggregate]) -> float:
-    return add_up(group).p99_ns or 0
+    return add_aggregates(group).p99_ns or 0
 
 
 SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {

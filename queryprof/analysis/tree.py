@@ -23,7 +23,7 @@ class Node:
     calls: int = 0
     children: dict[tuple[str, str], Node] = field(default_factory=dict)
 
-    def child(self, name: str, frame: Frame | None) -> Node:
+    def child_named(self, name: str, frame: Frame | None) -> Node:
         key = (name, frame.file if frame else "")
         found = self.children.get(key)
         if found is None:
@@ -31,7 +31,7 @@ class Node:
         return found
 
     @property
-    def ranked(self) -> list[Node]:
+    def children_by_time(self) -> list[Node]:
         """Return the children, most time first."""
         return sorted(self.children.values(), key=lambda node: (-node.self_ns, node.name))
 
@@ -46,8 +46,8 @@ def call_tree(aggregates: Iterable[Aggregate]) -> Node:
             continue
         nodes = [root]
         for frame in reversed(aggregate.path):
-            nodes.append(nodes[-1].child(frame.function, frame))
-        nodes.append(nodes[-1].child(aggregate.statement, None))
+            nodes.append(nodes[-1].child_named(frame.function, frame))
+        nodes.append(nodes[-1].child_named(aggregate.statement, None))
         for node in nodes:
             node.self_ns += aggregate.self_ns
             node.calls += aggregate.count

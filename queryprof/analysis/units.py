@@ -35,7 +35,7 @@ def average(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
 
 
-def times(value: float) -> str:
+def format_factor(value: float) -> str:
     """Format a factor: x1.2, x1.23, x12.3, x194,000."""
     return f"x{value:,.0f}" if value >= 100 else f"x{value:.3g}"
 
@@ -50,12 +50,12 @@ def counted(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
-def each_of(number: int, noun: str) -> str:
+def each_of_in_words(number: int, noun: str) -> str:
     """Return "each of 3 spans", or "1 span"."""
     return f"each of {counted(number, noun)}" if number > 1 else counted(number, noun)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Shorten a text to at most `most` characters, after a whole word, with "..."."""
     if len(text) <= most:
         return text
@@ -63,18 +63,18 @@ def shortened(text: str, most: int) -> str:
     return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut[:-1]} ..."
 
 
-def rows(number: float) -> str:
+def rows_in_words(number: float) -> str:
     """Format a mean number of rows: "1 row", "2.5 rows"."""
     text = average(number)
     return f"{text} row" if text == "1" else f"{text} rows"
 
 
-def rows_of_scan(steps: float) -> str:
+def scanned_rows_in_words(steps: float) -> str:
     """Format the rows of a scanned table. SQLite counts the steps from row to row."""
-    return rows(steps + 1)
+    return rows_in_words(steps + 1)
 
 
-def size(value: float | None) -> str:
+def format_bytes(value: float | None) -> str:
     """Format bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
     if value is None:
         return UNKNOWN

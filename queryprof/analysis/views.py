@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.call_sites import NO_PLACE, CallSite, Sites
-from queryprof.analysis.threads import named_thread, process_names
-from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, called_groups, group_by, self_ns_of
+from queryprof.analysis.threads import process_namer, thread_and_process_name
+from queryprof.analysis.totals import (
+    SORT_KEYS,
+    Totals,
+    TotalsCache,
+    group_aggregates,
+    groups_with_calls,
+    self_ns_of,
+)
 from queryprof.model import Aggregate, Profile
 
 TOP_CALLERS = 5
 
 
-class Caller(NamedTuple):
+class CallerShare(NamedTuple):
     """The part of a row or ranking that comes from one call site."""
 
     site: CallSite
@@ -22,13 +29,13 @@ class Caller(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ViewRow:
     """One row of a view. `callers` are its most expensive call sites, at most five."""
 
     name: str
     totals: Totals
     share: float
-    callers: tuple[Caller, ...]
+    callers: tuple[CallerShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class View:
     """The database time by one dimension: the largest rows, and the number of all rows."""
 
     dimension: str
-    rows: tuple[Row, ...]
+    rows: tuple[ViewRow, ...]
     count: int
 
 
@@ -46,7 +53,7 @@ DIMENSIONS = ("statement", "site", "operation", "thread", "span")
 def view_by(
     profile: Profile,
     sites: Sites,
-    sums: Sums,
+    sums: TotalsCache,
     dimension: str,
     sort: str = "time",
     top: int | None = None,
@@ -54,34 +61,36 @@ def view_by(
     """Return the profile's totals by one of DIMENSIONS, sorted by a key: the first `top` rows, or
     all if None.
     """
-    names = _names(profile, dimension, sites)
+    names = _row_namer(profile, dimension, sites)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
-    groups = called_groups(profile.aggregates, names)
+    groups = groups_with_calls(profile.aggregates, names)
     groups.sort(key=lambda item: (-measure(item[1]), str(item[0])))
     rows = []
     for name, members in groups[:top]:
         totals = sums.totals_of(members)
         share = totals.self_ns / database_ns if database_ns else 0.0
-        rows.append(Row(str(name), totals, share, _top_callers(members, sites, sums)))
+        rows.append(ViewRow(str(name), totals, share, _top_callers(members, sites, sums)))
     return View(dimension, tuple(rows), len(groups))
 
 
-def _top_callers(members: list[Aggregate], sites: Sites, sums: Sums) -> tuple[Caller, ...]:
+def _top_callers(
+    members: list[Aggregate], sites: Sites, sums: TotalsCache
+) -> tuple[CallerShare, ...]:
     """Return the call sites that took most time, at most TOP_CALLERS."""
-    by_place = group_by(members, lambda a: sites.place(a.path))
+    by_place = group_aggregates(members, lambda a: sites.place(a.path))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0] or NO_PLACE))
     return tuple(
-        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), sums.totals_of(group))
+        CallerShare(sites.site(max(group, key=lambda a: a.self_ns).path), sums.totals_of(group))
         for _, group in groups[:TOP_CALLERS]
     )
 
 
-def _names(profile: Profile, dimension: str, sites: Sites) -> Callable[[Aggregate], Hashable]:
-    process_of = process_names(profile)
+def _row_namer(profile: Profile, dimension: str, sites: Sites) -> Callable[[Aggregate], Hashable]:
+    process_of = process_namer(profile)
 
     def thread(aggregate: Aggregate) -> str:
-        return named_thread(aggregate.thread.name, process_of(aggregate.thread))
+        return thread_and_process_name(aggregate.thread.name, process_of(aggregate.thread))
 
     def site(aggregate: Aggregate) -> str:
         file, function, line = sites.place(aggregate.path) or NO_PLACE

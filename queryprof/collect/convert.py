@@ -13,7 +13,7 @@ import struct
 from queryprof.collect.region_addition import RegionAddition
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
-from queryprof.program.source_facts import SourceFacts, is_of_this_machine
+from queryprof.program.source_facts import SourceFacts, is_from_this_boot
 from queryprof.region.identity import region_facts, region_identity
 from queryprof.region.pending import aggregate_rows
 from queryprof.region.region import ENDED, RECORDS
@@ -82,7 +82,7 @@ class RegionConversion:
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]), cells)
             end_unix_ns = int(str(values["end_unix_ns"]))
             addition.add(aggregates, end_unix_ns)
-            if is_of_this_machine(region):
+            if is_from_this_boot(region):
                 self.store.add("source", self._sources.rows_of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
             raise

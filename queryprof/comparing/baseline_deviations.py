@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.analysis.plans import worse_plans
-from queryprof.comparing.baseline_figures import Figures, TestFigures
-from queryprof.comparing.renamed import pair_renamed, pair_widened, replaced_by
+from queryprof.comparing.baseline_figures import StatementFigures, TestFigures
+from queryprof.comparing.renamed import (
+    likely_replaced_statement,
+    pair_renamed_statements,
+    pair_widened_statements,
+)
 from queryprof.model import BASELINE_FIGURES
 
 NEW = "a new statement"
@@ -26,14 +30,14 @@ class Deviation:
     """
 
     statement: str
-    before: Figures | None
-    after: Figures | None
+    before: StatementFigures | None
+    after: StatementFigures | None
     reasons: tuple[str, ...]
     instead_of: str = ""
 
 
-def deviations(
-    before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
+def deviations_from_baseline(
+    before: TestFigures, after: TestFigures, rules: RegressionRules, same_sqlite: bool
 ) -> list[Deviation]:
     """Return the differences between a test and its baseline, regressions first.
 
@@ -44,8 +48,10 @@ def deviations(
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
     after = {s: one for s, one in after.items() if not rules.ignore.match(s)}
-    pairs = pair_renamed(_costs_of_missing(before, after), _costs_of_missing(after, before))
-    widened = pair_widened(
+    pairs = pair_renamed_statements(
+        _missing_statement_costs(before, after), _missing_statement_costs(after, before)
+    )
+    widened = pair_widened_statements(
         _figures_without_steps(
             {s: one for s, one in before.items() if s not in {*after, *pairs.values()}}
         ),
@@ -62,9 +68,9 @@ def deviations(
         if reasons or _what_got_better(old, new, drift):
             instead_of = was if was != statement else ""
             if old is None:
-                instead_of = replaced_by(statement, gone)
+                instead_of = likely_replaced_statement(statement, gone)
             found.append(Deviation(statement, old, new, tuple(reasons), instead_of))
-    if gone and not _does_more(before, after, drift):
+    if gone and not _does_more_work(before, after, drift):
         # Other statements replaced the missing ones, such as a join for a query in a loop.
         found = [replace(one, reasons=()) if one.reasons == (NEW,) else one for one in found]
     return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
@@ -78,7 +84,7 @@ def _figures_without_steps(figures: TestFigures) -> dict[str, object]:
     }
 
 
-def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
+def _does_more_work(before: TestFigures, after: TestFigures, drift: float) -> bool:
     """Return whether the whole test has more executions or rows, or takes more steps. Unknown
     figures count as more.
     """
@@ -91,7 +97,7 @@ def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
 
 
 def differences_between_runs(
-    first: TestFigures, second: TestFigures, rules: Rules
+    first: TestFigures, second: TestFigures, rules: RegressionRules
 ) -> list[Deviation]:
     """Return the differences between two runs of a test on the same code. Each would fail one run
     if the other run were the baseline.
@@ -99,13 +105,15 @@ def differences_between_runs(
     found = {
         deviation.statement: deviation
         for before, after in ((second, first), (first, second))
-        for deviation in deviations(before, after, rules, same_sqlite=True)
+        for deviation in deviations_from_baseline(before, after, rules, same_sqlite=True)
         if deviation.reasons
     }
     return list(found.values())
 
 
-def _costs_of_missing(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
+def _missing_statement_costs(
+    figures: TestFigures, others: TestFigures
+) -> dict[str, tuple[int, ...]]:
     """Return the costs of the statements that are missing in `others`."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
@@ -115,7 +123,10 @@ def _costs_of_missing(figures: TestFigures, others: TestFigures) -> dict[str, tu
 
 
 def _what_got_worse(
-    before: Figures | None, after: Figures | None, drift: float, fail_on: frozenset[str]
+    before: StatementFigures | None,
+    after: StatementFigures | None,
+    drift: float,
+    fail_on: frozenset[str],
 ) -> list[str]:
     if after is None:
         return []
@@ -130,24 +141,26 @@ def _what_got_worse(
     if "plans" in fail_on and worse_plans(before.plans, after.plans):
         reasons.append("a worse plan")
     if "vmsteps" in fail_on:
-        if _more(before.full_scan_steps, after.full_scan_steps, drift):
+        if _has_grown(before.full_scan_steps, after.full_scan_steps, drift):
             reasons.append("more full-scan steps")
-        if _more(before.vm_steps, after.vm_steps, drift):
+        if _has_grown(before.vm_steps, after.vm_steps, drift):
             reasons.append("more VM steps")
     return reasons
 
 
-def _more(before: int | None, after: int | None, drift: float) -> bool:
+def _has_grown(before: int | None, after: int | None, drift: float) -> bool:
     return before is not None and after is not None and after > before * (1 + drift)
 
 
-def _what_got_better(before: Figures | None, after: Figures | None, drift: float) -> bool:
+def _what_got_better(
+    before: StatementFigures | None, after: StatementFigures | None, drift: float
+) -> bool:
     if after is None or before is None:
         return after is None
     return (
         after.executions < before.executions
         or after.rows < before.rows
-        or _more(after.vm_steps, before.vm_steps, drift)
-        or _more(after.full_scan_steps, before.full_scan_steps, drift)
+        or _has_grown(after.vm_steps, before.vm_steps, drift)
+        or _has_grown(after.full_scan_steps, before.full_scan_steps, drift)
         or bool(worse_plans(after.plans, before.plans))
     )

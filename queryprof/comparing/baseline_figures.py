@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from queryprof.analysis.baseline_rules import SCANNED_ROWS, Rules
+from queryprof.analysis.baseline_rules import SCANNED_ROWS, RegressionRules
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
-from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
-from queryprof.analysis.totals import group_by
-from queryprof.comparing.random_names import fold_random
+from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
+from queryprof.analysis.totals import group_aggregates
+from queryprof.comparing.random_names import fold_random_names
 from queryprof.model import BASELINE_FIGURES, Aggregate, Frame, Plan
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -28,7 +28,7 @@ class SiteFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class StatementFigures:
     """One statement in one test.
 
     Attributes:
@@ -59,7 +59,7 @@ class Figures:
     @property
     def scanned_tables(self) -> tuple[str, ...]:
         """The tables that the statement's plans read completely."""
-        return tuple(sorted({table for plan in self.plans for table in signs_of(plan).scans}))
+        return tuple(sorted({table for plan in self.plans for table in plan_signs(plan).scans}))
 
 
 OTHER = "(other)"
@@ -68,18 +68,18 @@ OTHER = "(other)"
 UNKNOWN = "(unknown)"
 """The text in place of statements that began before the recording."""
 
-TestFigures = Mapping[str, Figures]
+TestFigures = Mapping[str, StatementFigures]
 """The figures of one test by statement."""
 
 
-def figures_of(
+def figures_of_test(
     aggregates: Iterable[Aggregate],
-    rules: Rules,
+    rules: RegressionRules,
     plans: Iterable[Plan] = (),
     with_sites: bool = True,
     test_thread: str = "",
     script: str = "",
-) -> dict[str, Figures]:
+) -> dict[str, StatementFigures]:
     """Return the figures and plans of the statements that one test executed.
 
     Args:
@@ -95,10 +95,12 @@ def figures_of(
         first = one.path[0] if one.thread.name == test_thread and one.path else None
         return first is not None and (first.kind != "user" or first.file == script)
 
-    everything = [a for a in aggregates if _is_named(a.statement) and not is_frameworks(a)]
+    everything = [
+        a for a in aggregates if _is_counted_statement(a.statement) and not is_frameworks(a)
+    ]
     helpers = find_helpers(everything) if with_sites else frozenset()
     found = {}
-    for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):
+    for statement, group in sorted(group_aggregates(everything, lambda a: a.statement).items()):
         if rules.ignore.match(statement):
             continue
         began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
@@ -106,22 +108,22 @@ def figures_of(
         ran = [a for a in group if a.count or a.vm_steps]
         counted = [a for a in ran if a.operation.startswith("execute")]
         known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
-        found[statement] = Figures(
+        found[statement] = StatementFigures(
             executions=sum(a.count for a in began),
             rows=sum(a.rows for a in group),
             vm_steps=sum(a.vm_steps for a in counted) if known else None,
             full_scan_steps=sum(a.full_scan_steps for a in counted) if known else None,
-            sites=_sites(began, helpers) if with_sites else (),
+            sites=_site_figures(began, helpers) if with_sites else (),
             plans=met.get(statement, ()),
         )
     return found
 
 
-def _is_named(statement: str) -> bool:
+def _is_counted_statement(statement: str) -> bool:
     return statement in (OTHER, UNKNOWN) or not statement.startswith("(")
 
 
-def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[SiteFigures, ...]:
+def _site_figures(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[SiteFigures, ...]:
     places: dict[tuple[Frame | None, Frame | None], int] = {}
     for aggregate in began:
         site = call_site(aggregate.path, helpers)
@@ -131,7 +133,7 @@ def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[SiteFi
     return tuple(SiteFigures(*place, executions) for place, executions in ranked)
 
 
-def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
+def figures_to_baseline(figures: TestFigures) -> dict[str, dict[str, Any]]:
     """Return the figures in the form of a baseline file, without unknown figures."""
     return {
         statement: {
@@ -142,10 +144,10 @@ def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
     }
 
 
-def figures_from(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, Figures]:
+def figures_from_baseline(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, StatementFigures]:
     """Return the figures of one test from a baseline file."""
     return {
-        statement: Figures(
+        statement: StatementFigures(
             one.get("executions", 0),
             one.get("rows", 0),
             one.get("vm_steps"),
@@ -161,32 +163,32 @@ def count_queries(figures: TestFigures) -> int:
     return sum(f.executions for f in figures.values())
 
 
-def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
+def add_figures(parts: Sequence[TestFigures]) -> dict[str, StatementFigures]:
     """Add up the figures of consecutive parts of one test."""
-    total: dict[str, Figures] = {}
+    total: dict[str, StatementFigures] = {}
     for part in parts:
         for statement, new in part.items():
             old = total.get(statement)
-            total[statement] = new if old is None else _sum(old, new)
+            total[statement] = new if old is None else _sum_figures(old, new)
     return total
 
 
-def fold_names(figures: TestFigures) -> dict[str, Figures]:
+def fold_statement_names(figures: TestFigures) -> dict[str, StatementFigures]:
     """Give each statement a name that is the same in every run. Statements with the same name add
     up; statements without a name are skipped.
     """
     named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
-    return add_figures([{fold_random(s): _with_stable_plans(one)} for s, one in named])
+    return add_figures([{fold_random_names(s): _with_stable_plans(one)} for s, one in named])
 
 
-def _with_stable_plans(figures: Figures) -> Figures:
+def _with_stable_plans(figures: StatementFigures) -> StatementFigures:
     if not figures.plans:
         return figures
-    plans = {tuple(fold_random(step) for step in plan) for plan in figures.plans}
+    plans = {tuple(fold_random_names(step) for step in plan) for plan in figures.plans}
     return replace(figures, plans=tuple(sorted(plans)))
 
 
-def _sum(a: Figures, b: Figures) -> Figures:
+def _sum_figures(a: StatementFigures, b: StatementFigures) -> StatementFigures:
     def sum_if_known(x: int | None, y: int | None) -> int | None:
         return None if x is None or y is None else x + y
 
@@ -195,7 +197,7 @@ def _sum(a: Figures, b: Figures) -> Figures:
         place = (site.frame, site.caller)
         places[place] = places.get(place, 0) + site.executions
     ranked = sorted(places.items(), key=lambda item: -item[1])
-    return Figures(
+    return StatementFigures(
         a.executions + b.executions,
         a.rows + b.rows,
         sum_if_known(a.vm_steps, b.vm_steps),

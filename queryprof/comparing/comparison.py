@@ -15,7 +15,7 @@ from typing import NamedTuple
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
-from queryprof.analysis.totals import add_up, group_by
+from queryprof.analysis.totals import add_aggregates, group_aggregates
 from queryprof.comparing.comparison_result import (
     MAX_COURSE,
     TOLERANCE,
@@ -27,7 +27,7 @@ from queryprof.comparing.comparison_result import (
     StatementChange,
     Verdict,
 )
-from queryprof.comparing.random_names import fold_random
+from queryprof.comparing.random_names import fold_random_names
 from queryprof.comparing.verdicts import (
     CHANGED,
     CPU,
@@ -38,8 +38,8 @@ from queryprof.comparing.verdicts import (
     STATEMENT,
     WHOLE,
     WHOLE_TESTS,
-    Comparer,
     Metric,
+    MetricComparer,
     Values,
 )
 from queryprof.model import Aggregate, Profile
@@ -61,14 +61,14 @@ or column, SQLite takes more steps to read the schema.
 Side = list[Mapping[str, list[Aggregate]]]
 
 
-class _Least(NamedTuple):
+class _SmallestChanges(NamedTuple):
     """The smallest changes of a statement that matter."""
 
     ns: float
     vm_steps: float
 
 
-class _Judges(NamedTuple):
+class _StatementJudges(NamedTuple):
     """Compares a statement's values.
 
     If the whole runs got slower, the statements that also got slower explain this, and the limit
@@ -76,8 +76,8 @@ class _Judges(NamedTuple):
     limit.
     """
 
-    of_whole: Comparer
-    together: Comparer
+    of_whole: MetricComparer
+    together: MetricComparer
     whole: Sequence[MetricChange]
 
     def __call__(self, metric: Metric, before: Values, after: Values) -> MetricChange:
@@ -97,8 +97,8 @@ def _with_stable_names(profile: Profile) -> Profile:
     """Replace random names in statements by names that are the same in every run, as
     baselines do.
     """
-    aggregates = [a._replace(statement=fold_random(a.statement)) for a in profile.aggregates]
-    plans = [replace(plan, statement=fold_random(plan.statement)) for plan in profile.plans]
+    aggregates = [a._replace(statement=fold_random_names(a.statement)) for a in profile.aggregates]
+    plans = [replace(plan, statement=fold_random_names(plan.statement)) for plan in profile.plans]
     return replace(profile, aggregates=tuple(aggregates), plans=tuple(plans))
 
 
@@ -115,10 +115,14 @@ def compare(
     before, after = [_with_stable_names(p) for p in before], [_with_stable_names(p) for p in after]
     versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
     same_sqlite = len(versions) <= 1
-    compared = Comparer(tolerance, same_sqlite)
-    sides = ([_statements(p) for p in before], [_statements(p) for p in after])
+    compared = MetricComparer(tolerance, same_sqlite)
+    sides = (
+        [_aggregates_by_statement(p) for p in before],
+        [_aggregates_by_statement(p) for p in after],
+    )
     totals = [
-        [add_up(a for group in run.values() for a in group) for run in side] for side in sides
+        [add_aggregates(a for group in run.values() for a in group) for run in side]
+        for side in sides
     ]
     whole = [compared(m, *([m.value_in(run) for run in side] for side in totals)) for m in WHOLE]
     whole.append(compared(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
@@ -135,12 +139,14 @@ def compare(
     ]
     names = sorted({name for side in sides for run in side for name in run})
     runs = [run for side in totals for run in side]
-    least = _Least(
+    least = _SmallestChanges(
         MATTERS * fmean(run.self_ns for run in runs),
         STEPS_MATTER * fmean(run.vm_steps_sum or 0 for run in runs),
     )
-    whole = _same_where(whole, "vmsteps", "vm_steps", least.vm_steps)
-    judges = _Judges(compared, replace(compared, tests=_timed_statements(sides, least)), whole)
+    whole = _mark_small_changes_same(whole, "vmsteps", "vm_steps", least.vm_steps)
+    judges = _StatementJudges(
+        compared, replace(compared, tests=_timed_statement_count(sides, least)), whole
+    )
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
     changes = [
@@ -155,18 +161,18 @@ def compare(
         for name in names
     ]
     order = {"new": 0, "gone": 1, "known": 2}
-    changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
+    changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_database_ns(c), c.statement))
     return Comparison(
         len(before),
         len(after),
         same_sqlite,
         tuple(whole),
         tuple(changes),
-        (_course(before[0]), _course(after[0])),
+        (_busy_course(before[0]), _busy_course(after[0])),
     )
 
 
-def _course(profile: Profile) -> Course:
+def _busy_course(profile: Profile) -> Course:
     if not profile.timeline:
         return ()
     width_ns = profile.timeline_width_ns
@@ -185,27 +191,27 @@ def _course(profile: Profile) -> Course:
 _BADNESS = {Verdict.WORSE: 0, Verdict.BETTER: 1, Verdict.UNCLEAR: 2, Verdict.SAME: 3}
 
 
-def _statements(profile: Profile) -> Mapping[str, list[Aggregate]]:
-    return group_by(
+def _aggregates_by_statement(profile: Profile) -> Mapping[str, list[Aggregate]]:
+    return group_aggregates(
         (a for a in profile.aggregates if not a.statement.startswith("(")), lambda a: a.statement
     )
 
 
-def _spent_ns(change: StatementChange) -> float:
+def _database_ns(change: StatementChange) -> float:
     return max((c.after or c.before or 0) for c in change.changes if c.metric == "database_ns")
 
 
 def _compare_statement(
     statement: str,
     sides: tuple[Side, Side],
-    judges: _Judges,
+    judges: _StatementJudges,
     helpers: frozenset[Function],
     plans: PlanChange,
-    least: _Least,
+    least: _SmallestChanges,
 ) -> StatementChange:
     before, after = ([run.get(statement, []) for run in side] for side in sides)
     kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
-    totals = [[add_up(run) for run in side] for side in (before, after)]
+    totals = [[add_aggregates(run) for run in side] for side in (before, after)]
     changes = []
     for metric in STATEMENT:
         # A statement that a run did not execute took exactly 0 steps.
@@ -214,12 +220,14 @@ def _compare_statement(
             for side in totals
         ]
         changes.append(judges(metric, *pair))
-    changes = _same_where(changes, "time", "database_ns", least.ns)
-    changes = _same_where(changes, "vmsteps", "vm_steps", least.vm_steps)
-    return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
+    changes = _mark_small_changes_same(changes, "time", "database_ns", least.ns)
+    changes = _mark_small_changes_same(changes, "vmsteps", "vm_steps", least.vm_steps)
+    return StatementChange(
+        statement, kind, tuple(changes), _most_changed_sites((before, after), helpers), plans
+    )
 
 
-def _same_where(
+def _mark_small_changes_same(
     changes: list[MetricChange], gate: str, metric: str, least: float
 ) -> list[MetricChange]:
     """Return the changes. If `metric` changed by less than `least`, all changes of its gate are
@@ -238,17 +246,17 @@ def _same_where(
     ]
 
 
-def _timed_statements(sides: tuple[Side, Side], least: _Least) -> int:
+def _timed_statement_count(sides: tuple[Side, Side], least: _SmallestChanges) -> int:
     """Return the number of statements whose time can matter, at least WHOLE_TESTS."""
     means: dict[str, float] = {}
     for side in sides:
         for run in side:
             for name, group in run.items():
-                means[name] = means.get(name, 0.0) + add_up(group).self_ns / len(side)
+                means[name] = means.get(name, 0.0) + add_aggregates(group).self_ns / len(side)
     return max(WHOLE_TESTS, sum(mean >= least.ns for mean in means.values()))
 
 
-def _sites(
+def _most_changed_sites(
     sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
 ) -> tuple[SiteChange, ...]:
     """Return the call sites whose executions changed most. A function's lines move between
@@ -292,6 +300,6 @@ def regressions(
     return (*statements, *whole)
 
 
-def measured_nothing(profiles: Iterable[Profile]) -> bool:
+def has_no_statements(profiles: Iterable[Profile]) -> bool:
     """Return whether no run executed a statement, so that there is nothing to compare."""
-    return not any(add_up(profile.aggregates).statement_executions for profile in profiles)
+    return not any(add_aggregates(profile.aggregates).statement_executions for profile in profiles)

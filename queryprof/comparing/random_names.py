@@ -24,6 +24,6 @@ id).
 
 
 @lru_cache(maxsize=8192)
-def fold_random(text: str) -> str:
+def fold_random_names(text: str) -> str:
     """Replace each random part of a name in a statement or plan step with "<random>"."""
     return _RANDOM.sub(RANDOM, text)

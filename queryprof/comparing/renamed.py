@@ -27,7 +27,7 @@ _SAME_WORDS = 0.4
 
 
 @lru_cache(maxsize=4096)
-def structure_of(statement: str) -> tuple[str | int, ...]:
+def statement_structure(statement: str) -> tuple[str | int, ...]:
     """Return the tokens of a statement, with numbered identifiers. Statements that differ only in
     names have equal tokens.
     """
@@ -42,7 +42,7 @@ def structure_of(statement: str) -> tuple[str | int, ...]:
     )
 
 
-def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str, str]:
+def pair_renamed_statements(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str, str]:
     """Return {new statement: missing statement} for statements that differ only in names, one to
     one.
 
@@ -62,7 +62,9 @@ def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str,
     return pairs
 
 
-def pair_widened(gone: Mapping[str, object], new: Mapping[str, object]) -> dict[str, str]:
+def pair_widened_statements(
+    gone: Mapping[str, object], new: Mapping[str, object]
+) -> dict[str, str]:
     """Return {new statement: missing statement}, one to one, for pairs in which one statement has
     additional words, such as another column.
 
@@ -94,14 +96,14 @@ def _is_one_inside_the_other(a: str, b: str) -> bool:
 
 
 def _similarity_key(statement: str, cost: Cost) -> object:
-    return structure_of(statement), cost[0] > 1
+    return statement_structure(statement), cost[0] > 1
 
 
 def _most_expensive_first(costs: Mapping[str, Cost]) -> list[str]:
     return sorted(sorted(costs), key=costs.__getitem__, reverse=True)
 
 
-def replaced_by(statement: str, gone: Iterable[str]) -> str:
+def likely_replaced_statement(statement: str, gone: Iterable[str]) -> str:
     """Return the missing statement that a new one most likely replaces; "" if none is similar."""
     words = set(_TOKEN.findall(statement))
     best, best_share = "", _SAME_WORDS

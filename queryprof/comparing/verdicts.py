@@ -12,7 +12,7 @@ from queryprof.analysis.totals import Totals
 from queryprof.comparing.comparison_result import MetricChange, Verdict
 from queryprof.model import Profile
 from queryprof.statistics.bootstrap import ratio_interval
-from queryprof.statistics.rank_sum import larger_p
+from queryprof.statistics.rank_sum import rank_higher_p_value
 
 LUCK = 0.01
 """How often a comparison of equal programs may call any of its times worse."""
@@ -40,7 +40,7 @@ class Metric:
     more_is_better: bool = False
 
 
-def _per_database_s(amount: Callable[[Totals], int]) -> Callable[[Totals], float | None]:
+def _per_database_second(amount: Callable[[Totals], int]) -> Callable[[Totals], float | None]:
     return lambda totals: amount(totals) / totals.self_ns * 1e9 if totals.self_ns else None
 
 
@@ -66,13 +66,13 @@ WHOLE = (
     Metric(
         "executions_per_database_s",
         "time",
-        _per_database_s(lambda totals: totals.statement_executions),
+        _per_database_second(lambda totals: totals.statement_executions),
         more_is_better=True,
     ),
     Metric(
         "rows_per_database_s",
         "time",
-        _per_database_s(lambda totals: totals.rows),
+        _per_database_second(lambda totals: totals.rows),
         more_is_better=True,
     ),
 )
@@ -141,7 +141,7 @@ Values = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparer:
+class MetricComparer:
     """Compare the values of a metric over all runs, and judge the change.
 
     A time has changed if it changed by more than `tolerance`, the interval of its ratio excludes 1,
@@ -173,18 +173,18 @@ class Comparer:
         if metric.gate in NOISY:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
-            verdict = self._timed(metric, ratio, interval)
-            if verdict in CHANGED and not self._is_sure(known_before, known_after):
+            verdict = self._verdict_of_times(metric, ratio, interval)
+            if verdict in CHANGED and not self._is_significant(known_before, known_after):
                 verdict = Verdict.UNCLEAR
         else:
             verdict = self._verdict_of_counts(metric, known_before, known_after)
         return MetricChange(metric.name, metric.gate, first, second, ratio, interval, verdict)
 
-    def _is_sure(self, before: list[float], after: list[float]) -> bool:
+    def _is_significant(self, before: list[float], after: list[float]) -> bool:
         smaller, larger = (before, after) if fmean(after) > fmean(before) else (after, before)
-        return larger_p(larger, smaller) <= LUCK / self.tests
+        return rank_higher_p_value(larger, smaller) <= LUCK / self.tests
 
-    def _timed(
+    def _verdict_of_times(
         self, metric: Metric, ratio: float | None, interval: tuple[float, float] | None
     ) -> Verdict:
         if interval is None or ratio is None or metric.name in _NOT_ALONE:

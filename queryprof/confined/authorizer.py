@@ -160,13 +160,13 @@ class Authorizer:
     def __call__(
         self, action: int, first: str | None, second: str | None, *_place: str | None
     ) -> int:
-        refused = self._refused(action, first, second)
+        refused = self._refusal_reason(action, first, second)
         if refused:
             self.refused = refused
             return DENY
         return OK
 
-    def _refused(self, action: int, first: str | None, second: str | None) -> str:
+    def _refusal_reason(self, action: int, first: str | None, second: str | None) -> str:
         name = (second or "").lower()
         if action == FUNCTION:
             return f"the function {name}" if name in FUNCTIONS_OF_FILES else ""
@@ -189,7 +189,7 @@ class Authorizer:
         return name in self._settings
 
 
-def without_rows(authorizer: Authorizer) -> Callable[..., int]:
+def refuse_select(authorizer: Authorizer) -> Callable[..., int]:
     """Return an authorizer for a CREATE statement that creates no rows: it also refuses a SELECT.
     The module of a virtual table may select from its own, empty tables.
     """

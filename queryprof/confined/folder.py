@@ -23,7 +23,7 @@ some time after the folder's owner, or may not even have started yet.
 
 
 @contextmanager
-def passing_folder() -> Iterator[str]:
+def temporary_folder() -> Iterator[str]:
     """Create a folder in TMPDIR, and remove it after the block. Raises OSError."""
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],

@@ -19,7 +19,7 @@ AUTHORIZER = ctypes.CFUNCTYPE(
 )
 
 
-class Library:
+class SqliteLibrary:
     """The SQLite library of this Python's sqlite3. Another SQLite may have been loaded earlier."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Library:
                 self.functions: Any = ctypes.CDLL(name)
                 try:
                     self.functions.sqlite3_vfs_find.restype = ctypes.c_void_p
-                    self.handle(connection)
+                    self.connection_pointer(connection)
                 except (OSError, AttributeError):
                     continue
                 return
@@ -43,7 +43,7 @@ class Library:
             connection.close()
         raise OSError("this Python keeps its connections in another way")
 
-    def handle(self, connection: Any) -> int:
+    def connection_pointer(self, connection: Any) -> int:
         """Return the sqlite3*, which is the first field of the object. The connection keeps the
         sqlite3 alive.
 
@@ -73,17 +73,17 @@ class Library:
             _: int, action: int, first: bytes | None, second: bytes | None, *_at: Any
         ) -> int:
             try:
-                return authorizer(action, _text(first), _text(second))
+                return authorizer(action, _decode_text(first), _decode_text(second))
             except BaseException:  # ctypes would print the exception and allow the action
                 return DENY
 
         kept = AUTHORIZER(authorize)
         set_authorizer = self.functions.sqlite3_set_authorizer
         set_authorizer.argtypes = [ctypes.c_void_p, AUTHORIZER, ctypes.c_void_p]
-        if set_authorizer(self.handle(connection), kept, None):
+        if set_authorizer(self.connection_pointer(connection), kept, None):
             raise OSError("SQLite accepts no authorizer")
         return kept
 
 
-def _text(given: bytes | None) -> str | None:
+def _decode_text(given: bytes | None) -> str | None:
     return None if given is None else given.decode("utf-8", "replace")

@@ -33,7 +33,7 @@ def confine_process() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # immediately, whatever this process is doing
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_end_with_input, name="queryprof watches", daemon=True).start()
+    threading.Thread(target=_end_when_input_closes, name="queryprof watches", daemon=True).start()
     _lower_limit(resource.RLIMIT_CORE, 0)
     with suppress(OSError, ValueError, AttributeError):
         page = os.sysconf("SC_PAGE_SIZE")
@@ -43,12 +43,12 @@ def confine_process() -> None:
         _lower_limit(resource.RLIMIT_AS, mapped + max(share, MIN_MEMORY_BYTES))
 
 
-def limit_files(most_bytes: int) -> None:
+def limit_file_size(most_bytes: int) -> None:
     """Limit the size of files that this process writes. Larger files are an error in SQLite."""
     _lower_limit(resource.RLIMIT_FSIZE, most_bytes)
 
 
-def limit_time(most_s: float) -> None:
+def limit_cpu_time(most_s: float) -> None:
     """Limit the processor time from now on."""
     _lower_limit(resource.RLIMIT_CPU, int(time.process_time() + most_s) + 1)
 
@@ -61,7 +61,7 @@ def _lower_limit(which: int, value: int) -> None:
         resource.setrlimit(which, (wanted, hard))
 
 
-def _end_with_input() -> None:
+def _end_when_input_closes() -> None:
     """End this process when its standard input is closed.
 
     Polling detects this without reading the input.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
+def refuse_several_statements(connection: Any, sql: str, values: Any = ()) -> None:
     """Raise ValueError if the text has more than one statement. Executes nothing.
 
     Args:

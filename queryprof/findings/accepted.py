@@ -14,7 +14,7 @@ from queryprof.errors import QueryprofError
 EXAMPLE = 'accepted = [{ finding = "n_plus_one-12345678", reason = "why" }]'
 
 
-def read_accepted(directory: Path) -> dict[str, str]:
+def read_accepted_findings(directory: Path) -> dict[str, str]:
     """Return the reasons for accepting findings, by the finding's identity.
 
     Reads the nearest file in the directory or its parents.
@@ -26,22 +26,22 @@ def read_accepted(directory: Path) -> dict[str, str]:
         for name, keys in (("queryprof.toml", ()), ("pyproject.toml", ("tool", "queryprof"))):
             path = folder / name
             if path.is_file():
-                table = _table(path)
+                table = _parse_toml_file(path)
                 for key in keys:
                     table = table.get(key, {}) if isinstance(table, dict) else {}
                 if "accepted" in table:
-                    return _accepted(path, table["accepted"])
+                    return _reasons_by_finding(path, table["accepted"])
     return {}
 
 
-def _table(path: Path) -> Any:
+def _parse_toml_file(path: Path) -> Any:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
         raise QueryprofError(f"{path}: {error}") from error
 
 
-def _accepted(path: Path, entries: Any) -> dict[str, str]:
+def _reasons_by_finding(path: Path, entries: Any) -> dict[str, str]:
     if not isinstance(entries, list):
         raise QueryprofError(f"{path}: accepted is not a list; write {EXAMPLE}")
     found = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.findings.library_calls import grouped
+from queryprof.findings.library_calls import grouped_aggregate_advice
 from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.tokens import tokens_of
 
@@ -33,7 +33,7 @@ def aggregates_at_once(statement: str, library: str) -> str:
     """
     operators = _operators_of_parameters(statement)
     if operators & EQUAL or not operators & (BELOW | ABOVE | {"BETWEEN"}):
-        return grouped(library, _first_aggregate(statement)) or GROUP_BY
+        return grouped_aggregate_advice(library, _first_aggregate(statement)) or GROUP_BY
     is_closed = "BETWEEN" in operators or (operators & BELOW and operators & ABOVE)
     return RANGES if is_closed else RUNNING
 

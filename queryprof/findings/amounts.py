@@ -8,9 +8,9 @@ from itertools import pairwise
 from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.library_frames import MANY as MANY_OBJECTS
 from queryprof.analysis.units import counted, duration, percent
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
@@ -29,7 +29,7 @@ OBJECTS = 50
 """With at least this many rows per execution, creating objects takes most of the line's time."""
 
 
-def many_cheap(program: Program) -> Iterator[Finding | None]:
+def find_many_cheap_queries(program: Program) -> Iterator[Finding | None]:
     """Find many cheap queries, by the driver's time. The line's time would include what an ORM
     spends per request.
     """
@@ -39,9 +39,11 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
         is_cheap = group.steady_ns < CHEAP_NS * totals.executions and (
             totals.vm_steps is None or totals.vm_steps <= CHEAP_STEPS
         )
-        is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
+        is_many = (
+            group.reads and totals.executions >= MANY and not program.belongs_to_other_call(group)
+        )
         if is_many and is_cheap and share >= MANY_SHARE:
-            yield program.finding(
+            yield program.make_finding(
                 "many_cheap",
                 group,
                 group.steady_ns * (1 - 1 / totals.executions),
@@ -55,7 +57,7 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 ),
                 "Fetch many items with one query (WHERE id IN (...), a JOIN), or keep in memory"
                 " what you read repeatedly.",
-                program.loop_of(group),
+                program.innermost_loop(group),
                 doubt="queryprof cannot tell whether the program needs all rows.",
                 most=Severity.MEDIUM,
             )
@@ -68,36 +70,36 @@ MULTIPLIED = (
 )
 
 
-def _outer_joins(group: Group) -> int:
+def _outer_join_count(group: StatementGroup) -> int:
     words = [token.keyword for token in tokens_of(group.statement)]
     return sum(pair == ("OUTER", "JOIN") for pair in pairwise(words))
 
 
-def many_objects(program: Program) -> Iterator[Finding | None]:
+def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
     """Find queries for which a library takes longer to make objects than the database takes to find
     rows.
     """
     for group in program.groups:
-        library, rows = program.called_library(group.statement), group.totals.rows_each or 0.0
+        library, rows = program.timed_library(group.statement), group.totals.rows_each or 0.0
         if not group.reads or library not in NO_OBJECTS or group.line_ns is None:
             continue
         made_ns = group.cost_ns - group.steady_ns - group.handed_ns
-        if rows < OBJECTS or made_ns < group.steady_ns or program.is_inside(group):
+        if rows < OBJECTS or made_ns < group.steady_ns or program.belongs_to_other_call(group):
             continue
         runs = max(1, group.totals.statement_executions)
         each = " each" if runs > 1 else ""
         fix = NO_OBJECTS[library]
-        if program.is_preload(group):
+        if program.is_related_preload(group):
             fix = NO_RELATION.get(library, fix)
-        if library == "sqlalchemy" and _outer_joins(group) >= SEVERAL_JOINS:
+        if library == "sqlalchemy" and _outer_join_count(group) >= SEVERAL_JOINS:
             fix = f"{MULTIPLIED} {fix}"
-        relation = _appended_to(program, group)
+        relation = _relation_only_appended_to(program, group)
         if relation:
             fix = ADD_ALONE.format(relation=relation)
-        use = "" if relation else _use_of(program, group)
+        use = "" if relation else _row_reduction(program, group)
         if use:
             fix = f"{ONLY[use]} {INSTEAD[use][library]}."
-        yield program.finding(
+        yield program.make_finding(
             "many_objects",
             group,
             group.cost_ns,
@@ -109,7 +111,7 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
                 ),
             ),
             fix,
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt=COMPUTED if use == "sum" else NEEDED * (not relation and not use),
             most=Severity.HIGH if relation or use else Severity.LOW,
         )
@@ -119,45 +121,45 @@ COMPUTED = "The added values may be properties that Python computes."
 NEEDED = "It is unknown whether the program needs all of the objects."
 
 
-def reduced_rows(program: Program) -> Iterator[Finding | None]:
+def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:
     """Find queries with many rows that the program only counts, adds up or sorts."""
     for group in program.groups:
         rows, use = group.totals.rows_each or 0.0, ""
         if (
             group.reads
             and rows >= MANY
-            and program.called_library(group.statement) not in NO_OBJECTS
+            and program.timed_library(group.statement) not in NO_OBJECTS
         ):
-            use = _use_of(program, group)
+            use = _row_reduction(program, group)
         if not use:
             continue
         runs = max(1, group.totals.statement_executions)
         each = " each" if runs > 1 else ""
-        yield program.finding(
+        yield program.make_finding(
             "over_fetch",
             group,
             group.steady_ns * SAVED[use],
             (f"{counted(runs, 'execution')} returned {rows_of(rows)}{each}",),
             f"{ONLY[use]} {INSTEAD[use]['']}.",
-            program.loop_of(group),
+            program.innermost_loop(group),
         )
 
 
-def _use_of(program: Program, group: Group) -> str:
-    """Return how the program reduces a query's rows (see source_lines.Lines.reduces)."""
-    note, frame = program.note_of(group) or "", group.site.frame
-    if frame is None or _is_read_elsewhere(program, group):
+def _row_reduction(program: Program, group: StatementGroup) -> str:
+    """Return how the program reduces a query's rows (see SourceLines.row_reduction)."""
+    note, frame = program.library_note(group) or "", group.site.frame
+    if frame is None or _is_read_by_other_library(program, group):
         return ""
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     attribute = relation.rpartition(".")[2] if note.startswith(LAZY) else ""
-    return program.lines.reduces(frame, attribute)
+    return program.lines.row_reduction(frame, attribute)
 
 
-def _is_read_elsewhere(program: Program, group: Group) -> bool:
+def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:
     """Return whether another library than the ORM reads the rows for the program's line, such as a
     template engine or a serializer.
     """
-    package = program.called_library(group.statement)
+    package = program.timed_library(group.statement)
     folder = {"django": "django/db"}.get(package, package)
     frames = program.library_frames(group)
     return bool(package and frames) and f"/{folder}/" not in frames[0].file
@@ -219,11 +221,11 @@ ADD_ALONE = (
 )
 
 
-def _appended_to(program: Program, group: Group) -> str:
+def _relation_only_appended_to(program: Program, group: StatementGroup) -> str:
     """Return the relation that a line of the program loads only to append to it; "" otherwise."""
-    note, frame = program.note_of(group) or "", group.site.frame
+    note, frame = program.library_note(group) or "", group.site.frame
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     if frame is None or not note.startswith(LAZY):
         return ""
-    is_added = relation.rpartition(".")[2] in program.lines.adds_to(frame)
+    is_added = relation.rpartition(".")[2] in program.lines.attributes_appended_to(frame)
     return relation if is_added else ""

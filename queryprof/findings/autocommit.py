@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from queryprof.analysis.units import counted, duration
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding
-from queryprof.findings.libraries import ONE_QUERY, is_unknown
+from queryprof.findings.libraries import ONE_QUERY, is_unknown_library
 from queryprof.findings.program import Program
 from queryprof.findings.transactions import FEW, MIN_COMMITS_PER_WRITE
 
@@ -21,7 +21,7 @@ five steps each.
 """
 
 
-def autocommit_reads(program: Program) -> Iterator[Finding | None]:
+def find_autocommit_reads(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs, files = group.totals.executions, group.files
         locks = (
@@ -29,11 +29,11 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
             and files.read_bytes <= READ_LOCK_BYTES * files.calls
         )
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
-        is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
-        if is_mapped or program.path_of(group) != group.path:
+        is_mapped = program.library(group.statement) in ONE_QUERY and program.innermost_loop(group)
+        if is_mapped or program.path_inside_request(group) != group.path:
             continue  # an ORM costs more than the lock, or these are a client's requests
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
-            yield program.finding(
+            yield program.make_finding(
                 "autocommit_reads",
                 group,
                 group.work_ns * shares.LOCKED,
@@ -47,13 +47,13 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                 (
                     f"{library} reads in transactions of its own. Keep its results if the data does"
                     " not change, or use a write-ahead log (PRAGMA journal_mode = WAL)."
-                    if is_unknown(library := program.library(group.statement))
+                    if is_unknown_library(library := program.library(group.statement))
                     else (
                         "Put them in one transaction (BEGIN before the loop, COMMIT after it),"
                         " so that SQLite locks the file once. Or use a write-ahead log (PRAGMA"
                         " journal_mode = WAL)."
                     )
                 ),
-                program.loop_of(group),
+                program.innermost_loop(group),
                 doubt="The gain is an estimate.",
             )

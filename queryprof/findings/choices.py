@@ -43,7 +43,7 @@ ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommi
 """Findings whose fix may save more than passing values as parameters."""
 
 
-def choose(known: Finding, finding: Finding) -> Finding:
+def choose_between_findings(known: Finding, finding: Finding) -> Finding:
     """Return the finding with the larger gain, usually with the evidence of the other finding. The
     choice is between inserting and committing row by row, or between a repeated query, a missing
     index, and a separate text for each value.
@@ -68,15 +68,15 @@ def choose(known: Finding, finding: Finding) -> Finding:
         )
         return replace(known, evidence=(*known.evidence, other))
     if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
-        return _repeat_advice(known, finding)
-    if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
+        return _with_repeat_advice(known, finding)
+    if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
-    index = () if is_copy else _index_of(known)
+    index = () if is_copy else _index_evidence(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
 
 
-def _is_alternative(known: Finding, finding: Finding) -> bool:
+def _may_be_cause(known: Finding, finding: Finding) -> bool:
     """Return whether the second finding may be the cause instead of the first."""
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_slow = finding.category in ("heavy_query", "lock_wait")
@@ -89,12 +89,12 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
     return is_inserted or is_read or is_made
 
 
-def _index_of(known: Finding) -> tuple[str, ...]:
+def _index_evidence(known: Finding) -> tuple[str, ...]:
     wins = f"an index saves up to {duration(known.gain_ns)} of it: {known.code}"
     return (wins,) if known.code else ()
 
 
-def _repeat_advice(known: Finding, finding: Finding) -> Finding:
+def _with_repeat_advice(known: Finding, finding: Finding) -> Finding:
     """Return the advice for a slow query that repeats with the same values: cache it or make it
     faster.
     """
@@ -102,6 +102,8 @@ def _repeat_advice(known: Finding, finding: Finding) -> Finding:
     if finding.gain_ns >= MIN_GAIN_RATIO * known.gain_ns or (
         is_surer and MIN_GAIN_RATIO * finding.gain_ns >= known.gain_ns
     ):
-        return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+        return replace(
+            finding, evidence=(*finding.evidence, *known.evidence, *_index_evidence(known))
+        )
     other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import Function, Place, place_of
 from queryprof.analysis.library_frames import HANDING
-from queryprof.analysis.totals import add_up
+from queryprof.analysis.totals import add_aggregates
 from queryprof.analysis.units import counted
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import SERVERS
-from queryprof.findings.indexes import works_hard
-from queryprof.findings.libraries import is_unknown
+from queryprof.findings.indexes import uses_excess_vm_steps
+from queryprof.findings.libraries import is_unknown_library
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -33,27 +33,29 @@ SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
 """Statements that prepare a connection, and that a kept connection runs once."""
 
 
-def connection_per_query(program: Program) -> Iterator[Finding | None]:
-    by_function = _through_functions(program)
+def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
+    by_function = _groups_by_path_function(program)
     for group in program.groups:
-        opened = group.calls_of.get("connect", 0)
+        opened = group.calls_by_operation.get("connect", 0)
         if group.statement != CONNECT or opened < FEW:
             continue
-        used, executed = _used_by(program, group, opened, by_function)
+        used, executed = _groups_using_connections(program, group, opened, by_function)
         if executed > MAX_STATEMENTS * opened:
             continue
-        if 2 * program.files_of(one.statement for one in used) > opened:
+        if 2 * program.database_file_count(one.statement for one in used) > opened:
             continue  # each file needs its own connection
-        closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
+        closed = sum(one.totals.self_ns for one in used if "close" in one.calls_by_operation)
         # A query that works hard does not spend its time on reading the schema.
         first = sum(
             member.self_ns
             for one in used
-            if one.reads and not _group_works_hard(one) and not _is_setup(one, opened)
+            if one.reads
+            and not _uses_excess_vm_steps(one)
+            and not _is_connection_setup(one, opened)
             for member in one.members
             if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
         )
-        setup = [one for one in used if _is_setup(one, opened)]
+        setup = [one for one in used if _is_connection_setup(one, opened)]
         if any(one.verb == "CREATE" for one in setup):
             first = 0  # the CREATE already read the schema, so later queries do not pay for it
         words = " and ".join(sorted({one.verb for one in setup}))
@@ -62,9 +64,9 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         how = "opens the file and reads the schema for its first statement"
         if is_server:
             how = "connects to the server and logs in"
-        threads = tuple(_thread_of_each(program, group))
+        threads = tuple(_thread_per_connection_note(program, group))
         line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # the line starts the thread
-        found = program.finding(
+        found = program.make_finding(
             "connection_per_query",
             group,
             max(group.totals.self_ns, line_ns)
@@ -79,8 +81,8 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                 ),
                 *threads,
             ),
-            _keep_one(program, group, is_one_each, is_server),
-            program.loop_of(group),
+            _connection_reuse_advice(program, group, is_one_each, is_server),
+            program.innermost_loop(group),
             doubt=(
                 ""
                 if is_one_each
@@ -93,7 +95,9 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         yield replace(found, is_least=True) if found and is_least else found
 
 
-def _keep_one(program: Program, group: Group, is_one_each: bool, is_server: bool) -> str:
+def _connection_reuse_advice(
+    program: Program, group: StatementGroup, is_one_each: bool, is_server: bool
+) -> str:
     library = program.library(group.statement)
     if library == "sqlalchemy":
         return (
@@ -101,12 +105,12 @@ def _keep_one(program: Program, group: Group, is_one_each: bool, is_server: bool
             " NullPool): it keeps pool_size connections open, and closes further ones"
             " (max_overflow) after each use."
         )
-    if is_unknown(library):
+    if is_unknown_library(library):
         return (
             f"{library} opens a connection for each call. Check its documentation for a way to keep"
             " one open, or call it less often."
         )
-    if is_server or program.called_library(group.statement) in HANDING:  # which has a thread each
+    if is_server or program.timed_library(group.statement) in HANDING:  # which has a thread each
         return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"
@@ -116,39 +120,41 @@ def _keep_one(program: Program, group: Group, is_one_each: bool, is_server: bool
     return f"Open one connection for {long} or the whole program, and keep it."
 
 
-def _is_setup(group: Group, opened: int) -> bool:
+def _is_connection_setup(group: StatementGroup, opened: int) -> bool:
     """Return whether the statement prepares a connection, and runs for at least half of the
     connections.
     """
     return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
 
 
-def _group_works_hard(group: Group) -> bool:
-    return works_hard(group.totals.vm_steps, group.totals.rows_each or 0.0)
+def _uses_excess_vm_steps(group: StatementGroup) -> bool:
+    return uses_excess_vm_steps(group.totals.vm_steps, group.totals.rows_each or 0.0)
 
 
-def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
-    library = program.called_library(group.statement)
+def _thread_per_connection_note(program: Program, group: StatementGroup) -> Iterator[str]:
+    library = program.timed_library(group.statement)
     if library in HANDING:
         yield (
             f"{library} starts and ends a thread for each one, which is not included in these times"
         )
 
 
-def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
+def statements_on_connections(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
     """Return the statements, with their places, that use the connections of a finding."""
-    by_function = _through_functions(program)
+    by_function = _groups_by_path_function(program)
     return {
         (one.statement, place_of(one.site.frame))
         for group in program.groups
         if group.statement == CONNECT and group.site.frame == connecting.site.frame
-        for one in _used_by(program, group, group.calls_of.get("connect", 0), by_function)[0]
+        for one in _groups_using_connections(
+            program, group, group.calls_by_operation.get("connect", 0), by_function
+        )[0]
     }
 
 
-def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
+def _groups_by_path_function(program: Program) -> Mapping[Function, list[StatementGroup]]:
     """Return the groups by each function on their call paths."""
-    found: dict[Function, list[Group]] = defaultdict(list)
+    found: dict[Function, list[StatementGroup]] = defaultdict(list)
     for group in program.all_groups:
         for function in {
             (frame.file, frame.function) for one in group.members for frame in one.path
@@ -157,9 +163,12 @@ def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
     return found
 
 
-def _used_by(
-    program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
-) -> tuple[list[Group], int]:
+def _groups_using_connections(
+    program: Program,
+    connecting: StatementGroup,
+    opened: int,
+    by_function: Mapping[Function, list[StatementGroup]],
+) -> tuple[list[StatementGroup], int]:
     """Return the groups that execute on a group's connections, and their number of executions. The
     groups belong to the innermost function that both opens the connections and executes enough
     statements, directly or through other functions. One helper may open the connection and another
@@ -168,9 +177,9 @@ def _used_by(
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])
         executed = sum(
-            _executions_through(one, function)
+            _executions_through_function(one, function)
             for one in used
-            if (one.reads or one.writes) and not _is_setup(one, opened)
+            if (one.reads or one.writes) and not _is_connection_setup(one, opened)
         )
         if executed >= MIN_USED * opened:
             return used, executed
@@ -179,11 +188,11 @@ def _used_by(
     )
 
 
-def _executions_through(group: Group, function: Function) -> int:
+def _executions_through_function(group: StatementGroup, function: Function) -> int:
     """Return how often a statement is executed through a function."""
     through = [
         member
         for member in group.members
         if any((frame.file, frame.function) == function for frame in member.path)
     ]
-    return add_up(through).statement_executions
+    return add_aggregates(through).statement_executions

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
-from queryprof.analysis.plans import Steps, signs_of
-from queryprof.analysis.units import average, counted, rows_of_scan
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.plans import Steps, plan_signs
+from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.findings.selectivity import (
     NEARLY_ALL,
     READS_MOST_ROWS,
-    order_note,
-    rows_left,
-    wins_of,
+    index_saving_shares,
+    row_order_warning,
+    rows_left_by_index,
 )
 from queryprof.findings.work import ONCE
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 
 INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
 
@@ -73,32 +73,33 @@ GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
 """Reasons for sorting rows, as a plan's temporary b-tree names them."""
 
 
-def covering_scan(program: Program) -> Iterator[Finding | None]:
+def find_scans_of_few_columns(program: Program) -> Iterator[Finding | None]:
     """Find full scans for sums, groups or distinct values that need few columns of the table."""
     for group in program.groups:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
-        served = program.served(group) if group.reads and read >= SCANNED_ROWS else None
-        if not (served and served.code) or totals.executions <= ONCE:
+        index_help = program.index_help(group) if group.reads and read >= SCANNED_ROWS else None
+        if not (index_help and index_help.code) or totals.executions <= ONCE:
             continue
-        code = served.covering or served.code * served.covers
+        code = index_help.covering or index_help.code * index_help.covers
         if not code:
             continue
-        won = _grouping_savings(group, served, read) or _lookup_savings(group, served, read)
+        won = _grouping_savings(group, index_help, read) or _lookup_savings(group, index_help, read)
         if won:
-            yield program.finding(
+            yield program.make_finding(
                 "missing_covering_index",
                 group,
                 group.steady_ns * won.share,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of"
+                        f"{counted(totals.executions, 'execution')} read"
+                        f" {scanned_rows_in_words(read)} of"
                         f" the table each to return {average(totals.rows_each)}"
                         f"{won.joined_rows_text}"
                     ),
                 ),
-                won.fix + order_note(group),
-                program.loop_of(group),
+                won.fix + row_order_warning(group),
+                program.innermost_loop(group),
                 code=code,
                 doubt=won.doubt,
                 most=Severity.MEDIUM if won.doubt else Severity.HIGH,
@@ -115,41 +116,44 @@ class _Saving:
     doubt: str = ""
 
 
-def _grouping_savings(group: Group, served: Served, read: float) -> _Saving | None:
+def _grouping_savings(group: StatementGroup, index_help: IndexHelp, read: float) -> _Saving | None:
     """Return the savings if the query sorts rows into groups, and the index already has the groups
     in order.
     """
     sorted_for = [
-        what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
+        what for plan in group.plans for what in plan_signs(plan).temporary if what in GROUPED
     ]
     is_report = group.totals.executions <= REPORTS
-    if is_report or not sorted_for or not served.sorts_less or served.searches:
+    if is_report or not sorted_for or not index_help.sorts_less or index_help.searches:
         return None
     narrow = (
-        f" An index on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the"
+        f" An index on {', '.join(dict.fromkeys(index_help.terms))} alone would be slower than the"
         " sort, because SQLite would look up each row in the table."
     )
     return _Saving(
-        shares.saved_of_groups(read),
+        shares.grouping_saving_share(read),
         f", and sort them for {sorted_for[0]}",
         "Create an index with all columns that the query reads, in the order below. Its rows are"
         " already grouped, so SQLite neither sorts them nor reads the table."
-        f"{narrow * bool(served.covering)}",
+        f"{narrow * bool(index_help.covering)}",
     )
 
 
-def _lookup_savings(group: Group, served: Served, read: float) -> _Saving | None:
+def _lookup_savings(group: StatementGroup, index_help: IndexHelp, read: float) -> _Saving | None:
     """Return the savings if an index on the compared columns alone leaves too many rows to look
     up.
     """
-    makes_few = served.is_aggregate or group.is_distinct
-    if not (group.clauses.chooses and makes_few and served.covering):
+    makes_few = index_help.is_aggregate or group.is_distinct
+    if not (group.clauses.chooses and makes_few and index_help.covering):
         return None
-    left = rows_left(group, served)
-    narrow, wide = (wins_of(one, left, read) for one in (served, replace(served, covers=True)))
+    left = rows_left_by_index(group, index_help)
+    narrow, wide = (
+        index_saving_shares(one, left, read)
+        for one in (index_help, replace(index_help, covers=True))
+    )
     if wide[0] < BETTER * narrow[0] or left.least > NEARLY_ALL * read:
         return None
-    compared = ", ".join(dict.fromkeys(served.terms))
+    compared = ", ".join(dict.fromkeys(index_help.terms))
     return _Saving(
         wide[0],
         f", made of about {average(left.least)}",
@@ -160,7 +164,7 @@ def _lookup_savings(group: Group, served: Served, read: float) -> _Saving | None
     )
 
 
-def missing_covering_index(program: Program) -> Iterator[Finding | None]:
+def find_missing_covering_indexes(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches
@@ -175,8 +179,8 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             continue
         if not is_scan and read > OUTER * work:
             continue  # the scan of an outer loop needs these steps
-        served = program.served(group)
-        code = served.widened if served else ""
+        index_help = program.index_help(group)
+        code = index_help.widened if index_help else ""
         makes_few = bool(code and rows <= work / 2)
         searched = SEARCHED_FETCHES if makes_few else COVERED_FETCHES
         if not is_scan and pages < searched * work:
@@ -184,10 +188,10 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         fetched_ns = totals.executions * pages * FETCH_NS + group.files.read_ns
         if fetched_ns < FETCHED * group.steady_ns:
             continue
-        added = shares.saved_of_groups(read) if is_scan else shares.ADDED
-        is_sure = makes_few and (is_scan or not any(map(_is_kept_meanwhile, group.plans)))
+        added = shares.grouping_saving_share(read) if is_scan else shares.ADDED
+        is_sure = makes_few and (is_scan or not any(map(_uses_temporary_table, group.plans)))
         about = "" if is_scan else "about "
-        yield program.finding(
+        yield program.make_finding(
             "missing_covering_index",
             group,
             min(group.steady_ns * (added if is_sure else shares.COVERED), fetched_ns),
@@ -203,12 +207,12 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                 " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
             ),
             code=code,
-            doubt=_doubt_of(is_sure, makes_few, is_scan),
+            doubt=_covering_index_doubt(is_sure, makes_few, is_scan),
             most=Severity.HIGH if is_sure and is_scan else Severity.MEDIUM,
         )
 
 
-def _doubt_of(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
+def _covering_index_doubt(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
     if is_sure:
         return "" if is_scan else WIDTH
     if makes_few:
@@ -219,8 +223,8 @@ def _doubt_of(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
     return "A wider index makes writes slower; the gain is an estimate (half of the time)."
 
 
-def _is_kept_meanwhile(plan: Steps) -> bool:
+def _uses_temporary_table(plan: Steps) -> bool:
     """Return whether the plan stores rows in a temporary table: sorted rows, or a part of the
     query. The pages of that table are fetched as well.
     """
-    return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)
+    return bool(plan_signs(plan).temporary) or any(KEPT.search(step) for step in plan)

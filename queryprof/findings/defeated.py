@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from queryprof.analysis.plans import signs_of
-from queryprof.analysis.units import average, counted, rows_of_scan
+from queryprof.analysis.plans import plan_signs
+from queryprof.analysis.units import average, counted, scanned_rows_in_words
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import SEARCHING
 from queryprof.findings.program import Program
-from queryprof.findings.scan_words import called_fix, compare_plainly
-from queryprof.findings.selectivity import rows_left, wins_of
+from queryprof.findings.scan_words import function_call_advice, plain_column_advice
+from queryprof.findings.selectivity import index_saving_shares, rows_left_by_index
 from queryprof.model import Index
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 from queryprof.sql.clauses import (
     ComparedOperands,
-    aliases_of,
-    column_of,
     comparisons_of,
-    has_query,
+    contains_query,
     keywords_of,
     names_in,
-    text_of,
+    operand_column,
+    operand_text,
+    tables_by_alias,
 )
 from queryprof.sql.tokens import Token
 
@@ -46,45 +46,52 @@ DEFEATING = frozenset(
 """Functions that statements often apply to a column where they could compare the column itself."""
 
 
-def index_defeated(program: Program) -> Iterator[Finding | None]:
+def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         scanned = {
             name
             for plan in group.plans
-            for name in (*signs_of(plan).scans, *signs_of(plan).index_scans)
+            for name in (*plan_signs(plan).scans, *plan_signs(plan).index_scans)
         }
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
-        served = program.served(group)
-        if served and (served.is_other or (served.by_prefix and group.share_of_wildcards == 1.0)):
+        index_help = program.index_help(group)
+        if index_help and (
+            index_help.is_other or (index_help.by_prefix and group.wildcard_share == 1.0)
+        ):
             continue  # see full_scan
         if program.stale_statistics(group.statement):
             continue  # SQLite may skip an index because the table was small
-        reason = _planner_reason(served) if served else _read(program, group, scanned, guesses=True)
-        if reason is None and served and (served.by_prefix or not served.code):
-            reason = _read(program, group, scanned, guesses=False)
+        reason = (
+            _reason_from_planner(index_help)
+            if index_help
+            else _reason_from_text(program, group, scanned, guesses=True)
+        )
+        if reason is None and index_help and (index_help.by_prefix or not index_help.code):
+            reason = _reason_from_text(program, group, scanned, guesses=False)
         if reason is None:
             continue
-        left = rows_left(group, served)
-        wins = wins_of(served, left, read)
-        is_prefix = bool(served and served.by_prefix and group.share_of_wildcards != 0.0)
-        is_unknown = bool(served and served.by_prefix and wins[1] < wins[0] / 2)
-        yield program.finding(
+        left = rows_left_by_index(group, index_help)
+        wins = index_saving_shares(index_help, left, read)
+        is_prefix = bool(index_help and index_help.by_prefix and group.wildcard_share != 0.0)
+        is_unknown = bool(index_help and index_help.by_prefix and wins[1] < wins[0] / 2)
+        yield program.make_finding(
             "index_defeated",
             group,
             group.steady_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
+                    f"{counted(totals.executions, 'execution')} read"
+                    f" {scanned_rows_in_words(read)} each to"
                     f" return {average(totals.rows_each)}"
                 ),
                 reason.evidence,
             ),
             reason.fix,
-            program.loop_of(group),
-            code=served.code if served and not (is_unknown or served.partial) else "",
+            program.innermost_loop(group),
+            code=index_help.code if index_help and not (is_unknown or index_help.partial) else "",
             doubt=reason.doubt or PREFIX * is_prefix,
             most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
         )
@@ -108,19 +115,23 @@ class _Reason:
     doubt: str = ""
 
 
-def _planner_reason(served: Served) -> _Reason | None:
+def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
     """Return the reason according to SQLite's planner."""
-    terms = ", ".join(served.terms)
-    if served.partial and (served.partial[2] or not served.code):
-        name, condition, _ = served.partial
+    terms = ", ".join(index_help.terms)
+    if index_help.partial and (index_help.partial[2] or not index_help.code):
+        name, condition, _ = index_help.partial
         return _Reason(
             f"the index {name} has only the rows WHERE {condition}, and the statement does not"
             " contain the same condition",
             f"Write the condition as in the index, with its value in the text: {condition}.",
             "It is unknown whether the program needs only these rows.",
         )
-    if served.code and served.searches and not (served.is_plain or served.by_prefix):
-        if any("COLLATE" in term for term in served.terms):
+    if (
+        index_help.code
+        and index_help.searches
+        and not (index_help.is_plain or index_help.by_prefix)
+    ):
+        if any("COLLATE" in term for term in index_help.terms):
             return _Reason(
                 f"the query compares {terms}; an index on the column has another collation, so"
                 " SQLite cannot use that index",
@@ -130,8 +141,8 @@ def _planner_reason(served: Served) -> _Reason | None:
             f"the query compares {terms}; an index on the column alone does not help",
             "Compare the stored column itself, or create the index on the compared expression.",
         )
-    if served.recollated and not served.code:
-        columns = " and ".join(served.recollated)
+    if index_help.recollated and not index_help.code:
+        columns = " and ".join(index_help.recollated)
         return _Reason(
             f"it compares {columns} with a different collation than the column's own, so SQLite"
             " cannot use an index on the column",
@@ -139,8 +150,8 @@ def _planner_reason(served: Served) -> _Reason | None:
             " comparison, or add `COLLATE` with its collation. Or create an index with the"
             " comparison's collation.",
         )
-    if served.differing and not served.code:
-        columns = " and ".join(served.differing)
+    if index_help.differing and not index_help.code:
+        columns = " and ".join(index_help.differing)
         return _Reason(
             f"it compares {columns} with another type, so SQLite cannot use an index on it",
             "Declare both columns with the same type. Or CAST the other side to the type of"
@@ -149,16 +160,18 @@ def _planner_reason(served: Served) -> _Reason | None:
     return None
 
 
-def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _Reason | None:
+def _reason_from_text(
+    program: Program, group: StatementGroup, scanned: set[str], guesses: bool
+) -> _Reason | None:
     """Return the reason according to the statement's text. `guesses` also allows reasons that the
     planner would have confirmed.
     """
     comparisons = comparisons_of(group.statement)
-    served = program.served(group)
-    functions = served.functions if served else ()
-    for index in _indexes_of_scanned(program, scanned, group):
+    index_help = program.index_help(group)
+    functions = index_help.functions if index_help else ()
+    for index in _indexes_of_scanned_tables(program, scanned, group):
         for comparison in comparisons:
-            found = _unused_reason(
+            found = _reason_index_unused(
                 group.statement, index.columns[0], comparison, guesses, functions
             )
             if found:
@@ -167,14 +180,16 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
                 return replace(found, evidence=has)
     # a known schema has no index to defeat here
     for comparison in () if program.schemas else comparisons:
-        found = _guessed_reason(group.statement, comparison)
+        found = _reason_without_schema(group.statement, comparison)
         if found:
             return found
     return None
 
 
-def _indexes_of_scanned(program: Program, scanned: set[str], group: Group) -> list[Index]:
-    aliases = aliases_of(group.statement)
+def _indexes_of_scanned_tables(
+    program: Program, scanned: set[str], group: StatementGroup
+) -> list[Index]:
+    aliases = tables_by_alias(group.statement)
     tables = {aliases.get(name.lower(), name.lower()) for name in scanned}
     tables |= {name.lower() for name in scanned}
     return [
@@ -185,7 +200,7 @@ def _indexes_of_scanned(program: Program, scanned: set[str], group: Group) -> li
     ]
 
 
-def _unused_reason(
+def _reason_index_unused(
     statement: str,
     column: str,
     comparison: ComparedOperands,
@@ -197,22 +212,22 @@ def _unused_reason(
         (comparison.left, comparison.right),
         (comparison.right, comparison.left),
     ):
-        if column.lower() not in names_in(operand) or has_query(operand):
+        if column.lower() not in names_in(operand) or contains_query(operand):
             continue
         if "COLLATE" in keywords_of((*operand, *other)):
             return _Reason(
                 f"the comparison of {column} uses a different collation than the index",
                 f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
-        if column_of(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
-            return _computed_pattern(statement, operand, column)
-        if column_of(operand) != column.lower():
+        if operand_column(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
+            return _reason_computed_pattern(statement, operand, column)
+        if operand_column(operand) != column.lower():
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             arithmetic = "Move the arithmetic to the other side, so that the column is alone."
             return _Reason(
-                f"it compares {text_of(statement, operand)}, not {column}",
-                called_fix(operand, functions)
-                or (compare_plainly(operand) if is_call else arithmetic),
+                f"it compares {operand_text(statement, operand)}, not {column}",
+                function_call_advice(operand, functions)
+                or (plain_column_advice(operand) if is_call else arithmetic),
             )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
@@ -230,12 +245,13 @@ def _unused_reason(
     return None
 
 
-def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
+def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
     """Return the reason for a computed pattern. LIKE uses only an index on the column itself
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
-        f"it compares {text_of(statement, operand)} with a pattern: no index helps, not even one"
+        f"it compares {operand_text(statement, operand)} with a pattern: no index helps, not even"
+        " one"
         " on the expression",
         f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
         " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
@@ -244,15 +260,16 @@ def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> 
     )
 
 
-def _guessed_reason(statement: str, comparison: ComparedOperands) -> _Reason | None:
+def _reason_without_schema(statement: str, comparison: ComparedOperands) -> _Reason | None:
     """Return the reason without a schema, from the text alone."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
         return None
     if comparison.operator in ("LIKE", "GLOB"):
-        return _computed_pattern(statement, operand, names[0])
+        return _reason_computed_pattern(statement, operand, names[0])
     return _Reason(
-        f"it compares {text_of(statement, operand)}, so SQLite cannot use an index on {names[0]}",
+        f"it compares {operand_text(statement, operand)}, so SQLite cannot use an index on"
+        f" {names[0]}",
         f"Compare {names[0]} itself, or create an index on the expression.",
         "It is unknown whether there is an index on the column: use --db.",
     )

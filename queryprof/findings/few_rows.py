@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.call_sites import MODULE, CallSite
-from queryprof.analysis.library_frames import LAZY, loads_lazily
-from queryprof.analysis.plans import signs_of
-from queryprof.analysis.units import counted, shortened
+from queryprof.analysis.library_frames import LAZY, is_lazy_load
+from queryprof.analysis.plans import plan_signs
+from queryprof.analysis.units import counted, shorten
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
-from queryprof.findings.libraries import without_reader
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.libraries import note_without_reader
 from queryprof.findings.program import Program
-from queryprof.findings.queries import one_query, parent_of, reads_what_it_writes
+from queryprof.findings.queries import is_queue_read, one_query_advice, parent_query
 from queryprof.model import CallPath
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -45,17 +45,17 @@ class TestProgram(Program):
 
     __test__ = False
 
-    def note_of(self, group: Group) -> str | None:
+    def library_note(self, group: StatementGroup) -> str | None:
         note = self.profile.notes.get(group.statement) or ""
         here = [one for one in self._stacks.get(group.statement, ()) if group.site.frame in one]
-        lazy = [stack for stack in here if loads_lazily(stack, note)]
+        lazy = [stack for stack in here if is_lazy_load(stack, note)]
         if not lazy:
             return None
         is_read = any(name in frame.file for stack in lazy for frame in stack for name in RENDERING)
-        return note if is_read else without_reader(note)
+        return note if is_read else note_without_reader(note)
 
 
-def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
+def find_n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
     """Find queries that run in a loop of the program, or for objects of an ORM one by one.
 
     Args:
@@ -64,50 +64,58 @@ def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
     """
     for group in program.all_groups:
         frame = group.site.frame
-        if not group.reads or frame is None or is_test(frame.file) or _is_for_many(program, group):
+        if (
+            not group.reads
+            or frame is None
+            or is_test(frame.file)
+            or _reads_many_at_once(program, group)
+        ):
             continue
-        runs = _executions_in_a_call(program, group, is_test)
-        note = program.note_of(group) or ""
-        loop = program.loop_of(group)
+        runs = _most_executions_per_path(program, group, is_test)
+        note = program.library_note(group) or ""
+        loop = program.innermost_loop(group)
         if loop and loop.frame and is_test(loop.frame.file):
             loop = None
         is_lazy = note.startswith(LAZY)
         if runs < (MIN_LAZY if is_lazy else MIN_LOOP) or not (is_lazy or loop):
             continue
-        parent = parent_of(program, group)
+        parent = parent_query(program, group)
         evidence = [f"{counted(runs, 'execution')} from this line"]
         if is_lazy:
             evidence.append(note)
         if loop and loop.frame:
             evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
         if parent:
-            evidence.append(f"for the rows of {shortened(parent.statement, 80)}")
-        fix = one_query(program, group, parent)
-        yield _finding(program, "n_plus_one", group, evidence, fix, loop)
+            evidence.append(f"for the rows of {shorten(parent.statement, 80)}")
+        fix = one_query_advice(program, group, parent)
+        yield _finding_without_gain(program, "n_plus_one", group, evidence, fix, loop)
 
 
-def _is_for_many(program: Program, group: Group) -> bool:
+def _reads_many_at_once(program: Program, group: StatementGroup) -> bool:
     """Return whether the query reads many rows at once (by a list of keys, or by page), or takes
     the next entry of a queue.
     """
     pages = group.clauses.limits and (group.totals.rows_each or 0) > 1
     return (
-        group.has_list or pages or program.is_preload(group) or reads_what_it_writes(program, group)
+        group.compares_with_list
+        or pages
+        or program.is_related_preload(group)
+        or is_queue_read(program, group)
     )
 
 
-def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> int:
+def _most_executions_per_path(program: Program, group: StatementGroup, is_test: IsTest) -> int:
     """Return the most executions on one call path. Skips paths through a test's setup or its own
     loop.
     """
     runs: dict[CallPath, int] = {}
     for one in group.members:
-        if one.operation in STATEMENT_OPERATIONS and not _is_prepared(program, one.path, is_test):
+        if one.operation in STATEMENT_OPERATIONS and not _is_test_code(program, one.path, is_test):
             runs[one.path] = runs.get(one.path, 0) + one.count
     return max(runs.values(), default=0)
 
 
-def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
+def _is_test_code(program: Program, path: CallPath, is_test: IsTest) -> bool:
     """Return whether a test executes the query in its setup, or in a loop of its own."""
     for depth, frame in enumerate(path):
         if not is_test(frame.file):
@@ -117,38 +125,40 @@ def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
         is_loop = name.startswith("<") and name != MODULE
         if is_loop or program.loop_at(frame, called):
             return True
-    return _is_in_setup(path, is_test)
+    return _is_in_test_setup(path, is_test)
 
 
-def _is_in_setup(path: CallPath, is_test: IsTest) -> bool:
+def _is_in_test_setup(path: CallPath, is_test: IsTest) -> bool:
     return any(
         is_test(frame.file) and frame.function.rpartition(".")[2] in SET_UP for frame in path
     )
 
 
-def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
+def find_full_scans(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
     """Find queries that scan a table for a few of its rows although an index would help."""
     for group in program.all_groups:
-        scans = dict.fromkeys(table for plan in group.plans for table in signs_of(plan).scans)
+        scans = dict.fromkeys(table for plan in group.plans for table in plan_signs(plan).scans)
         if not scans or group.site.frame is None or is_test(group.site.frame.file):
             continue
         totals = group.totals
         returns_most = MOST * (totals.rows_each or 0.0) > (totals.full_scan_steps or 0.0) + 1
-        is_own = all(_is_in_setup(one.path, is_test) for one in group.members)
-        served = program.served(group)
-        if returns_most or is_own or served is None or served.is_other:
+        is_own = all(_is_in_test_setup(one.path, is_test) for one in group.members)
+        index_help = program.index_help(group)
+        if returns_most or is_own or index_help is None or index_help.is_other:
             continue
-        if not (served.code and served.searches):
+        if not (index_help.code and index_help.searches):
             continue
         evidence = [f"it reads all of {', '.join(scans)}"]
-        fix = f"Create an index on the compared columns: {', '.join(served.terms)}."
-        yield replace(_finding(program, "full_scan", group, evidence, fix), code=served.code)
+        fix = f"Create an index on the compared columns: {', '.join(index_help.terms)}."
+        yield replace(
+            _finding_without_gain(program, "full_scan", group, evidence, fix), code=index_help.code
+        )
 
 
-def _finding(
+def _finding_without_gain(
     program: Program,
     category: str,
-    group: Group,
+    group: StatementGroup,
     evidence: list[str],
     fix: str,
     loop: CallSite | None = None,
@@ -164,9 +174,9 @@ def _finding(
         loop,
         tuple(evidence),
         fix,
-        library=program.called_library(group.statement),
+        library=program.timed_library(group.statement),
     )
 
 
-RULES: dict[str, Rule] = {"n_plus_one": n_plus_one, "full_scan": full_scan}
+RULES: dict[str, Rule] = {"n_plus_one": find_n_plus_one, "full_scan": find_full_scans}
 """The rules by category."""

@@ -35,15 +35,19 @@ from queryprof.findings import (
     virtual_tables,
     work,
 )
-from queryprof.findings.choices import PLAN_CATEGORIES, SLOW_STATEMENT_CATEGORIES, choose
-from queryprof.findings.finding import Finding, Severity, importance, most_severe
-from queryprof.findings.merging import of_one_cause
+from queryprof.findings.choices import (
+    PLAN_CATEGORIES,
+    SLOW_STATEMENT_CATEGORIES,
+    choose_between_findings,
+)
+from queryprof.findings.finding import Finding, Severity, importance_key, most_severe
+from queryprof.findings.merging import merge_same_cause
 from queryprof.findings.program import Program
 from queryprof.findings.source_lines import (
     NO_LINES,
     NO_TASKS,
-    Lines,
     LoopFinder,
+    SourceLines,
     TaskFinder,
 )
 from queryprof.model import OTHER_LINE, Frame, Schema
@@ -54,7 +58,7 @@ from queryprof.sql.clauses import verb_of
 Rule = Callable[[Program], Iterable[Finding | None]]
 
 
-def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
+def find_blocked_loops(program: Program) -> Iterator[locks.Consequence]:
     for loop in program.report.loops:
         for stall in loop.stalls:
             if stall.category != DATABASE or not stall.causes:
@@ -71,7 +75,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 else ()
             )
             is_alone = loop.loop.has_steps and not stall.delayed
-            finding = program.about(
+            finding = program.make_finding_at_site(
                 "blocked_loop",
                 cause.statement,
                 cause.site,
@@ -80,12 +84,12 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                     _stalls_in_words(loop.loop.kind, stall),
                     *delayed,
                 ),
-                heavy.off_the_loop(program, cause.statement),
+                heavy.off_loop_advice(program, cause.statement),
                 doubt="No callback or timer waited for it." * is_alone,
                 most=Severity.LOW if is_alone else Severity.HIGH,
             )
             if finding:
-                otherwise = heavy.to_thread(program, cause.statement)
+                otherwise = heavy.off_loop_addition(program, cause.statement)
                 yield locks.Consequence(finding, is_of_work=True, otherwise=otherwise)
 
 
@@ -115,47 +119,47 @@ not explain them.
 """
 
 RULES: tuple[Rule, ...] = (
-    locks.lock_upgrade,
-    indexes.stale_statistics,
-    defeated.index_defeated,
-    paging.offset_pagination,
-    paging.over_fetch,
-    subqueries.correlated_subquery,
-    joins.duplicate_rows,
-    work.automatic_index,
-    covering.covering_scan,
-    patterns.open_pattern,
-    work.full_scan,
-    server_plans.bad_estimate,
-    server_plans.server_scan,
-    server_plans.server_reference,
-    virtual_tables.virtual_scan,
-    sorts.random_order,
-    sorts.temp_btree_sort,
-    indexes.bad_index_choice,
-    indexes.narrow_index,
-    large_values.large_values_read,
-    covering.missing_covering_index,
-    connections.connection_per_query,
-    pools.pool_wait,
-    repeated.re_prepare,
-    repeated.duplicate_query,
-    triggers.trigger_work,
-    large_values.large_values_written,
-    transactions.commit_per_write,
-    transactions.statements_alone,
-    queries.n_plus_one,
-    single_rows.single_inserts,
-    single_rows.single_changes,
-    single_rows.awaited_rows,
-    autocommit.autocommit_reads,
-    queries.query_in_loop,
-    amounts.many_cheap,
-    amounts.many_objects,
-    amounts.reduced_rows,
-    redundant_indexes.redundant_index,
-    heavy.heavy_query,
-    heavy.heavy_kind,
+    locks.find_failed_lock_upgrades,
+    indexes.find_stale_statistics,
+    defeated.find_defeated_indexes,
+    paging.find_offset_pagination,
+    paging.find_over_fetching,
+    subqueries.find_correlated_subqueries,
+    joins.find_duplicates_from_joins,
+    work.find_automatic_indexes,
+    covering.find_scans_of_few_columns,
+    patterns.find_leading_wildcard_scans,
+    work.find_full_scans,
+    server_plans.find_bad_row_estimates,
+    server_plans.find_server_scans,
+    server_plans.find_unindexed_references,
+    virtual_tables.find_full_text_scans,
+    sorts.find_random_order,
+    sorts.find_temp_btree_sorts,
+    indexes.find_bad_index_choices,
+    indexes.find_narrow_indexes,
+    large_values.find_large_values_read,
+    covering.find_missing_covering_indexes,
+    connections.find_connection_per_query,
+    pools.find_pool_waits,
+    repeated.find_repeated_preparation,
+    repeated.find_duplicate_queries,
+    triggers.find_slow_triggers,
+    large_values.find_large_values_written,
+    transactions.find_commit_per_write,
+    transactions.find_separate_transactions,
+    queries.find_n_plus_one,
+    single_rows.find_single_row_inserts,
+    single_rows.find_single_row_changes,
+    single_rows.find_awaited_rows,
+    autocommit.find_autocommit_reads,
+    queries.find_queries_in_loops,
+    amounts.find_many_cheap_queries,
+    amounts.find_slow_object_creation,
+    amounts.find_rows_reduced_in_python,
+    redundant_indexes.find_redundant_indexes,
+    heavy.find_heavy_queries,
+    heavy.find_heavy_statement_kinds,
 )
 """The rules in order of precedence. At one statement and call site, the first finding is the cause,
 and later findings are its symptoms.
@@ -166,7 +170,7 @@ COMMIT_CATEGORIES = ("commit_per_write", "large_values", "single_inserts")
 """Findings whose gain includes the time of commits."""
 
 
-def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
+def _merge_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
     """Join the finding about a slow statement with the finding about its consequence: a blocked
     loop or waiting transactions. The result is about the slow statement if making it faster would
     help the others.
@@ -207,7 +211,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     )
 
 
-def _cause_of(
+def _key_of_cause(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
     """Return the key of the finding that explains a long transaction, if the cause is another
@@ -233,7 +237,7 @@ def _function_of(frame: Frame | None) -> object:
     return (frame.file, frame.function) if frame else None
 
 
-def _after_analyze(program: Program, finding: Finding) -> Finding:
+def _with_analyze_advice(program: Program, finding: Finding) -> Finding:
     """Add advice to run ANALYZE if SQLite chose the finding's plan from outdated statistics."""
     grown = (
         program.stale_statistics(finding.statement) if finding.category in PLAN_CATEGORIES else ()
@@ -247,7 +251,7 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
     )
 
 
-def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
+def _without_counted_commits(findings: Iterable[Finding]) -> list[Finding]:
     """Remove findings about commits whose time is already part of another finding's gain."""
     found = list(findings)
     others = [one for one in found if one.category in COMMIT_CATEGORIES]
@@ -256,23 +260,25 @@ def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
         for one in found
         if one.category != "heavy_query"
         or verb_of(one.statement) not in ("COMMIT", "END")
-        or not any(_is_in_file(other, one) and 2 * other.gain_ns >= one.gain_ns for other in others)
+        or not any(
+            _are_in_same_file(other, one) and 2 * other.gain_ns >= one.gain_ns for other in others
+        )
     ]
 
 
-def _is_in_file(one: Finding, other: Finding) -> bool:
+def _are_in_same_file(one: Finding, other: Finding) -> bool:
     files = [each.site.frame.file if each.site.frame else "" for each in (one, other)]
     return files[0] == files[1]
 
 
-def find(
+def find_all(
     report: Report,
     loop_at: LoopFinder,
     schemas: Mapping[str, Schema],
     planner: Planner = NO_PLANNER,
     makes_tasks: TaskFinder = NO_TASKS,
     server: ServerFacts = NO_SERVER,
-    lines: Lines = NO_LINES,
+    lines: SourceLines = NO_LINES,
 ) -> tuple[Finding, ...]:
     """Return the findings of a profile, sorted by severity and then by gain.
 
@@ -296,19 +302,19 @@ def find(
             if finding.category in CONNECTION_SYMPTOMS and place in connected:
                 continue
             if finding.category == "connection_per_query":
-                connected |= connections.served_by(program, finding)
+                connected |= connections.statements_on_connections(program, finding)
             key = finding.statement + finding.category * (finding.category in BESIDE), place[1]
-            known = found.setdefault(key, _after_analyze(program, finding))
-            found[key] = choose(known, finding)
-    for consequence in (*locks.lock_findings(program), *blocked_loop(program)):
+            known = found.setdefault(key, _with_analyze_advice(program, finding))
+            found[key] = choose_between_findings(known, finding)
+    for consequence in (*locks.lock_findings(program), *find_blocked_loops(program)):
         waits = consequence.finding
         if waits.site.frame != OTHER_LINE:
             own = (waits.statement, place_of(waits.site.frame))
-            at = _cause_of(consequence, found) or own
-            found[at] = _with_consequence(found.get(at), consequence)
-    findings = of_one_cause(_without_covered(found.values()))
+            at = _key_of_cause(consequence, found) or own
+            found[at] = _merge_consequence(found.get(at), consequence)
+    findings = merge_same_cause(_without_counted_commits(found.values()))
     order = sorted(
-        (replace(one, library=program.called_library(one.statement)) for one in findings),
-        key=importance,
+        (replace(one, library=program.timed_library(one.statement)) for one in findings),
+        key=importance_key,
     )
     return tuple(order)

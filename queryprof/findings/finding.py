@@ -246,7 +246,7 @@ class Finding:
         return f"{self.category}-{digest}"
 
 
-def severity_of(
+def severity_of_gain(
     share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
 ) -> Severity:
     """Return the severity of a gain, from its share of the run, its time per span and its total
@@ -263,12 +263,12 @@ def severity_of(
     return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
 
 
-def first_of(*choices: tuple[object, str]) -> str:
+def first_text_if_true(*choices: tuple[object, str]) -> str:
     """Return the first text whose condition is true; "" if no condition is."""
     return next((text for condition, text in choices if condition), "")
 
 
-def importance(finding: Finding) -> tuple[bool, float, int, str]:
+def importance_key(finding: Finding) -> tuple[bool, float, int, str]:
     """Return the key that sorts findings, the most important first."""
     fails = finding.category == "lock_upgrade"  # failing calls matter more than slow ones
     rank = finding.severity.rank + finding.is_unexplained / 2

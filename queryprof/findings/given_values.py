@@ -11,7 +11,7 @@ ENOUGH = 4
 
 
 @dataclass
-class GivenValues:
+class SampledParameters:
     """The sums of samples; see ParameterSample."""
 
     samples: int = 0
@@ -20,26 +20,28 @@ class GivenValues:
     skipped: int = 0
     open_patterns: int = 0
 
-    def add(self, sample: ParameterSample) -> None:
+    def add_sample(self, sample: ParameterSample) -> None:
         self.samples += sample.samples
         self.repeats += sample.repeats
         self.offsets += sample.offsets
         self.skipped += sample.skipped
         self.open_patterns += sample.open_patterns
 
-    def offset_of(self, executions: int) -> float | None:
+    def mean_offset(self, executions: int) -> float | None:
         """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has no
         OFFSET.
         """
-        return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
+        return (
+            self.skipped / self.offsets if _has_enough_samples(self.offsets, executions) else None
+        )
 
-    def share_of_wildcards(self, executions: int) -> float | None:
+    def wildcard_share(self, executions: int) -> float | None:
         """Return the share of values that begin with a wildcard; None if there are too few
         samples.
         """
-        is_known = _is_enough(self.samples, executions)
+        is_known = _has_enough_samples(self.samples, executions)
         return self.open_patterns / self.samples if is_known else None
 
 
-def _is_enough(sampled: int, executions: int) -> bool:
+def _has_enough_samples(sampled: int, executions: int) -> bool:
     return sampled >= min(ENOUGH, max(1, executions))

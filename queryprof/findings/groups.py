@@ -10,12 +10,12 @@ from functools import cached_property
 from math import inf
 
 from queryprof.analysis.call_sites import MODULE, CallSite, Function
-from queryprof.analysis.files import Files
+from queryprof.analysis.files import FileWork
 from queryprof.analysis.marks import Mark, mark_of
-from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
+from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.analysis.totals import Totals, add_up, self_ns_of
-from queryprof.findings.given_values import GivenValues
+from queryprof.analysis.totals import Totals, add_aggregates, self_ns_of
+from queryprof.findings.given_values import SampledParameters
 from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, CollapsedFigures, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
@@ -23,10 +23,10 @@ from queryprof.sql.clauses import (
     WRITES,
     Clauses,
     clauses_of,
-    column_of,
-    compared_of,
+    compared_columns,
     comparisons_of,
-    is_single,
+    is_single_statement,
+    operand_column,
     verb_of,
 )
 
@@ -50,7 +50,7 @@ own loop.
 
 
 @dataclass
-class Group:
+class StatementGroup:
     """One statement at one call site.
 
     Attributes:
@@ -73,9 +73,9 @@ class Group:
     site: CallSite
     share: float
     members: list[Aggregate]
-    files: Files = field(default_factory=Files)
+    files: FileWork = field(default_factory=FileWork)
     plans: tuple[Steps, ...] = ()
-    given: GivenValues = field(default_factory=GivenValues)
+    given: SampledParameters = field(default_factory=SampledParameters)
     texts: int = 1
     line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
@@ -93,14 +93,14 @@ class Group:
 
     @cached_property
     def totals(self) -> Totals:
-        return add_up(self.members)
+        return add_aggregates(self.members)
 
     @cached_property
     def self_ns(self) -> int:
         return sum(member.self_ns for member in self.members)
 
     @cached_property
-    def longest_ns(self) -> int:
+    def longest_extra_ns(self) -> int:
         """How much longer the longest execution took than the median, without lock waits; 0 if
         unknown or if there are few executions.
         """
@@ -114,8 +114,8 @@ class Group:
     @property
     def outlier_ns(self) -> int:
         """The longest execution's extra time if it is long and most of the time; else 0."""
-        is_most = self.longest_ns > self.self_ns / 2 and self.longest_ns >= OUTLIER_NS
-        return self.longest_ns if is_most else 0
+        is_most = self.longest_extra_ns > self.self_ns / 2 and self.longest_extra_ns >= OUTLIER_NS
+        return self.longest_extra_ns if is_most else 0
 
     @cached_property
     def work_ns(self) -> int:
@@ -127,8 +127,8 @@ class Group:
         """work_ns without the longest execution's excess, if that excess is more than a quarter of
         self_ns: the next run may not have such an execution.
         """
-        is_much = self.longest_ns > TRIMMED * self.self_ns and not self.skewed_ns
-        return max(0, self.work_ns - (self.longest_ns if is_much else 0))
+        is_much = self.longest_extra_ns > TRIMMED * self.self_ns and not self.skewed_ns
+        return max(0, self.work_ns - (self.longest_extra_ns if is_much else 0))
 
     @cached_property
     def line_ns(self) -> float | None:
@@ -139,7 +139,7 @@ class Group:
         executions = sum(one.executions for one in self.line_times)
         if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
             return None
-        if any(_calls_itself(one.path) for one in self.line_times):
+        if any(_is_recursive(one.path) for one in self.line_times):
             return None  # a pass includes the recursive passes
         return sum(one.ns for one in self.line_times) / executions
 
@@ -149,7 +149,7 @@ class Group:
         return any(one.others > 0 for one in self.line_times)
 
     @property
-    def others_each(self) -> float:
+    def other_statements_per_pass(self) -> float:
         """The number of other statements that a pass of the line executes."""
         passes = sum(one.passes for one in self.line_times)
         return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
@@ -164,22 +164,22 @@ class Group:
         if self.line_ns is None:
             return measured_ns
         elsewhere_ns = measured_ns if self.handed_ns else 0.0
-        line_ns = min(self.all_lines_ns, self.most_line_ns) - self.inside_ns
+        line_ns = min(self.total_line_ns, self.most_line_ns) - self.inside_ns
         return max(measured_ns, line_ns + elsewhere_ns)
 
     @property
     def mean_line_ns(self) -> float:
         """The time of the program's line per execution; 0 if the line was not timed."""
-        return self.all_lines_ns / max(1, self.totals.statement_executions)
+        return self.total_line_ns / max(1, self.totals.statement_executions)
 
     @property
-    def all_lines_ns(self) -> float:
+    def total_line_ns(self) -> float:
         """The time of the program's line in all executions; 0 if the line was not timed."""
         lines_ns = (self.line_ns or 0.0) * self.totals.statement_executions
         return lines_ns + self.skewed_ns if lines_ns else 0.0
 
     @property
-    def alone_ns(self) -> int:
+    def total_median_ns(self) -> int:
         """The time of the executions if each took the median time. The median excludes the waits of
         a few executions that wait long.
         """
@@ -216,7 +216,7 @@ class Group:
         return sum(member.rows for member in self.members)
 
     @cached_property
-    def more_rows_ns(self) -> float:
+    def further_rows_ns(self) -> float:
         """The time to fetch the rows after the first row of each execution, without the longest
         execution's extra time. Any statement that returns these rows needs this time.
         """
@@ -239,29 +239,29 @@ class Group:
         return verb_of(self.statement)
 
     @property
-    def compared(self) -> list[str]:
+    def compared_columns(self) -> list[str]:
         """The compared columns of scanned tables according to the statement's text, for unknown
         schemas.
         """
-        scans = dict.fromkeys(name for plan in self.plans for name in signs_of(plan).scans)
-        is_only = all(sum(map(_is_of_table, plan)) == 1 for plan in self.plans)
+        scans = dict.fromkeys(name for plan in self.plans for name in plan_signs(plan).scans)
+        is_only = all(sum(map(_is_table_step, plan)) == 1 for plan in self.plans)
         return [
             f"{name}.{one}"
             for name in scans
-            for one in compared_of(self.statement, name, is_only=is_only)
+            for one in compared_columns(self.statement, name, is_only=is_only)
         ]
 
     @property
     def reads(self) -> bool:
         """Whether the statement is a query. A text with several statements is not a query."""
-        return self.verb in READS and is_single(self.statement)
+        return self.verb in READS and is_single_statement(self.statement)
 
     @property
     def writes(self) -> bool:
         return self.verb in WRITES
 
     @cached_property
-    def calls_of(self) -> Mapping[str, int]:
+    def calls_by_operation(self) -> Mapping[str, int]:
         """Calls by operation."""
         found: dict[str, int] = {}
         for member in self.members:
@@ -269,7 +269,7 @@ class Group:
         return found
 
     @cached_property
-    def has_list(self) -> bool:
+    def compares_with_list(self) -> bool:
         """Whether the statement compares with a list of values. Normalized statements have the text
         (?) for a list of any length.
         """
@@ -279,48 +279,48 @@ class Group:
         )
 
     @property
-    def skips(self) -> bool:
+    def skips_many_rows(self) -> bool:
         """Whether OFFSET skips more rows than the statement returns, as far as known. ORMs also
         write OFFSET 0.
         """
-        offset = self.given.offset_of(self.totals.executions)
+        offset = self.given.mean_offset(self.totals.executions)
         is_small = offset is not None and offset <= max(1.0, self.totals.rows_each or 0.0)
         return self.clauses.skips and not is_small
 
     @cached_property
-    def share_of_wildcards(self) -> float | None:
+    def wildcard_share(self) -> float | None:
         """The share of the executions whose patterns begin with a wildcard; None if the statement
         has no patterns or the share is unknown.
         """
         has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
-        return self.given.share_of_wildcards(self.totals.executions) if has_pattern else None
+        return self.given.wildcard_share(self.totals.executions) if has_pattern else None
 
     @property
     def fetches(self) -> int:
         """The number of calls that fetch the statement's rows."""
-        return sum(self.calls_of.get(operation, 0) for operation in FETCH_OPERATIONS)
+        return sum(self.calls_by_operation.get(operation, 0) for operation in FETCH_OPERATIONS)
 
     @property
     def is_distinct(self) -> bool:
         """Whether the query removes duplicate rows."""
-        return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
+        return any("DISTINCT" in what for plan in self.plans for what in plan_signs(plan).temporary)
 
-    def compares_more(self, columns: AbstractSet[str]) -> bool:
+    def compares_other_columns(self, columns: AbstractSet[str]) -> bool:
         """Return whether the statement compares a value with something other than these columns.
 
         Args:
             columns: in lower case.
         """
         for one in comparisons_of(self.statement):
-            names = [column_of(side).lower() for side in (one.left, one.right)]
+            names = [operand_column(side).lower() for side in (one.left, one.right)]
             if not all(names) and columns.isdisjoint(names):
                 return True
         return False
 
     @cached_property
-    def executions_outside(self) -> int:
+    def executions_outside_spans(self) -> int:
         """Executions outside any span."""
-        return add_up(member for member in self.members if not member.span).executions
+        return add_aggregates(member for member in self.members if not member.span).executions
 
     @cached_property
     def path(self) -> CallPath:
@@ -333,29 +333,32 @@ class Group:
         return (frame.file, frame.function) if frame else None
 
 
-def _calls_itself(path: CallPath) -> bool:
+GroupsByFunction = Mapping[Function, list[StatementGroup]]
+
+
+def _is_recursive(path: CallPath) -> bool:
     """Return whether the function of the first frame also occurs further out."""
     functions = [(frame.file, frame.function) for frame in path]
     return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE
 
 
-def _is_of_table(step: str) -> bool:
+def _is_table_step(step: str) -> bool:
     return step.lstrip().startswith(("SCAN", "SEARCH"))
 
 
-def groups_of(report: Report) -> tuple[Group, ...]:
+def statement_groups(report: Report) -> tuple[StatementGroup, ...]:
     """Return the groups of a report that take most of the time, largest first."""
     profile, sites, files = report.profile, report.sites, report.files
     database_ns = self_ns_of(profile.aggregates) or 1
     by_site, most = report.by_site, list(report.spent_ns.items())[:MAX_GROUPS]
     plans = plans_by_statement(profile.plans)
     groups = {
-        key: Group(
+        key: StatementGroup(
             key[0],
             sites.site(max(by_site[key], key=lambda a: a.self_ns).path),
             spent_ns / database_ns,
             by_site[key],
-            files.get(key, Files()),
+            files.get(key, FileWork()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
             collapsed=profile.collapsed,
@@ -365,7 +368,7 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     for sample in profile.parameters:
         group = groups.get((sample.statement, sites.place(sample.path)))
         if group:
-            group.given.add(sample)
+            group.given.add_sample(sample)
     for one in profile.line_times:
         group = groups.get((one.statement, sites.place(one.path)))
         if group:
@@ -373,9 +376,9 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     return tuple(groups.values())
 
 
-def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:
+def groups_by_function(groups: Iterable[StatementGroup]) -> Mapping[Function, list[StatementGroup]]:
     """Return the groups by the function of their call site."""
-    found: dict[Function, list[Group]] = defaultdict(list)
+    found: dict[Function, list[StatementGroup]] = defaultdict(list)
     for group in groups:
         if group.function:
             found[group.function].append(group)

@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
-from queryprof.analysis.handoffs import Waits
-from queryprof.findings.groups import Group, by_function
+from queryprof.analysis.handoffs import HandoffWaits
+from queryprof.findings.groups import StatementGroup, groups_by_function
 from queryprof.model import Frame
 
 
-def hand_over(
-    groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
+def divide_hand_over_time(
+    groups: Iterable[StatementGroup],
+    waits: Mapping[Frame, HandoffWaits],
+    is_alone: Callable[[StatementGroup], bool],
 ) -> None:
     """Divide the hand-over time of each line among the line's statements, in proportion to their
     executions. If a line only fetches rows, divide its time among the statements of its function,
@@ -21,11 +23,11 @@ def hand_over(
     Args:
         is_alone: returns whether a group's executions are awaited one after the other.
     """
-    by_line: dict[Frame, list[Group]] = defaultdict(list)
+    by_line: dict[Frame, list[StatementGroup]] = defaultdict(list)
     for group in groups if waits else ():
         if group.site.frame:
             by_line[group.site.frame].append(group)
-    of_functions = by_function(chain(*by_line.values()))
+    of_functions = groups_by_function(chain(*by_line.values()))
     for frame, wait in waits.items():
         some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
         some = [group for group in some if not group.is_in_main_thread] or some

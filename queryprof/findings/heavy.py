@@ -7,10 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.units import average, counted, duration, percent
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
-from queryprof.findings.groups import Group
-from queryprof.findings.heavy_causes import FEW, HeavyCause, cause_of, python_inside
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.heavy_causes import (
+    FEW,
+    HeavyCause,
+    cause_of_heavy_statement,
+    python_calls_note,
+)
 from queryprof.findings.locks import VACUUM_RARELY
 from queryprof.findings.program import Program
 
@@ -23,7 +28,7 @@ AWAITED = {
 """Async drivers by database system."""
 
 
-def off_the_loop(program: Program, statement: str) -> str:
+def off_loop_advice(program: Program, statement: str) -> str:
     """Return how to keep an event loop from waiting for a statement."""
     return (
         f"Run the query outside the event loop: {_async_driver_advice(program, statement)}await"
@@ -31,7 +36,7 @@ def off_the_loop(program: Program, statement: str) -> str:
     )
 
 
-def to_thread(program: Program, statement: str) -> str:
+def off_loop_addition(program: Program, statement: str) -> str:
     """Return the same advice as an addition to another fix."""
     return (
         "or run it unchanged outside the event loop:"
@@ -54,7 +59,7 @@ NAMED_SHARE = 0.20
 """Statements with at least this share of the time are reported even if no fault is known."""
 
 
-def _is_on_loop(program: Program, group: Group) -> bool:
+def _runs_on_event_loop(program: Program, group: StatementGroup) -> bool:
     return any(
         (cause.statement, cause.site.frame) == (group.statement, group.site.frame)
         for loop in program.report.loops
@@ -63,7 +68,7 @@ def _is_on_loop(program: Program, group: Group) -> bool:
     )
 
 
-def heavy_query(program: Program) -> Iterator[Finding | None]:
+def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
     """Find statements that take much of the time and that no other rule explains. This rule runs
     last.
     """
@@ -71,14 +76,14 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         share = program.share_of(group, group.work_ns)
         each_ns = group.steady_ns / max(totals.executions, 1)
-        is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
+        is_on_loop = each_ns >= LONG_ON_LOOP_NS and _runs_on_event_loop(program, group)
         is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
         if not is_known:
             continue  # the driver's own statement, such as RESET ALL
         if is_on_loop and group.reads:
-            yield program.finding(
+            yield program.make_finding(
                 "blocked_loop",
                 group,
                 group.steady_ns,
@@ -89,8 +94,8 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                         f" {program.whole}"
                     ),
                 ),
-                off_the_loop(program, group.statement),
-                program.loop_of(group),
+                off_loop_advice(program, group.statement),
+                program.innermost_loop(group),
                 doubt="It is unknown whether other callbacks had to wait.",
                 most=Severity.MEDIUM,
             )
@@ -98,7 +103,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         yield _heavy_finding(program, group, [group])
 
 
-def heavy_kind(program: Program) -> Iterator[Finding | None]:
+def find_heavy_statement_kinds(program: Program) -> Iterator[Finding | None]:
     """Find kinds of statements that together take much of the time."""
     for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
@@ -107,48 +112,50 @@ def heavy_kind(program: Program) -> Iterator[Finding | None]:
             yield _heavy_finding(program, max(groups, key=lambda one: one.work_ns), groups)
 
 
-def _is_commit(group: Group) -> bool:
-    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
+def _is_commit(group: StatementGroup) -> bool:
+    return "commit" in group.calls_by_operation or group.verb in ("COMMIT", "END")
 
 
-def _is_connect(group: Group) -> bool:
-    return "connect" in group.calls_of
+def _is_connect(group: StatementGroup) -> bool:
+    return "connect" in group.calls_by_operation
 
 
-def _is_single_insert(group: Group) -> bool:
+def _is_single_insert(group: StatementGroup) -> bool:
     runs = group.totals.executions
     return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
 
 
-def _is_vacuum(group: Group) -> bool:
+def _is_vacuum(group: StatementGroup) -> bool:
     return group.verb == "VACUUM"
 
 
-def _is_definition(group: Group) -> bool:
+def _is_schema_change(group: StatementGroup) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
 
-def _heavy_finding(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
+def _heavy_finding(
+    program: Program, group: StatementGroup, groups: Sequence[StatementGroup]
+) -> Finding | None:
     """Return a finding about statements of one kind, at the place that takes most of the time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     each = " each" if runs > 1 else ""
-    name, fix = _kind_of(program, group, groups)
+    name, fix = _kind_and_advice(program, group, groups)
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
-    is_known = is_sent and _is_single_insert(group) and program.loop_of(group) is not None
-    if fix.startswith(UNKNOWN_FAULT) and (inside := python_inside(program, group)):
+    is_known = is_sent and _is_single_insert(group) and program.innermost_loop(group) is not None
+    if fix.startswith(UNKNOWN_FAULT) and (inside := python_calls_note(program, group)):
         fix = UNKNOWN_FAULT + inside
     if is_known:
         evidence = f"{counted(runs, name)} of {duration(took_ns / max(1, runs))}{each}"
         gain_ns = took_ns * (1 - 1 / runs)
-        loop = program.loop_of(group)
-        return program.finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
-    cause = cause_of(program, group) or HeavyCause(fix, took_ns)
+        loop = program.innermost_loop(group)
+        return program.make_finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
+    cause = cause_of_heavy_statement(program, group) or HeavyCause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
-    return program.finding(
+    return program.make_finding(
         cause.category,
         group,
         cause.gain_ns,
@@ -161,22 +168,24 @@ def _heavy_finding(program: Program, group: Group, groups: Sequence[Group]) -> F
             *_longest_execution_note(groups),
         ),
         cause.fix,
-        program.loop_of(group),
+        program.innermost_loop(group),
         doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
         most=Severity.MEDIUM if cause.fix is not fix else Severity.LOW,
     )
 
 
-def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[str, str]:
+def _kind_and_advice(
+    program: Program, group: StatementGroup, groups: Sequence[StatementGroup]
+) -> tuple[str, str]:
     """Return the name of a kind of statements, and what to do about many of them."""
     runs = sum(one.totals.executions for one in groups)
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
         ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
-    if _is_definition(group) and len(groups) == 1 and runs > 1:
+    if _is_schema_change(group) and len(groups) == 1 and runs > 1:
         fix = "The statement creates the same table or index each time: create it once."
-    elif _is_definition(group) and (runs == 1 or _is_in_transactions(program, groups)):
+    elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
         fix = f"{UNKNOWN_FAULT} Check how often it runs."
     if _is_commit(group) and runs < FEW:
         fix = ONE_COMMIT
@@ -185,7 +194,7 @@ def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[s
     return name, fix
 
 
-def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
+def _is_in_transactions(program: Program, groups: Sequence[StatementGroup]) -> bool:
     """Return whether some statements sync no file. A statement in its own transaction would sync
     one.
     """
@@ -193,7 +202,7 @@ def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
     return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
 
 
-def _longest_execution_note(groups: Sequence[Group]) -> Iterator[str]:
+def _longest_execution_note(groups: Sequence[StatementGroup]) -> Iterator[str]:
     """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (
@@ -221,7 +230,7 @@ KINDS = (
         VACUUM_RARELY,
     ),
     (
-        _is_definition,
+        _is_schema_change,
         "schema change",
         "Put them in one transaction.",
     ),

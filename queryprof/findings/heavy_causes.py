@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from queryprof.analysis.units import duration, percent, size
-from queryprof.findings.groups import Group
+from queryprof.analysis.units import duration, format_bytes, percent
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import CALLED
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -94,18 +94,18 @@ class HeavyCause:
     category: str = "heavy_query"
 
 
-def cause_of(program: Program, group: Group) -> HeavyCause | None:
+def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavyCause | None:
     """Return the cause of a heavy statement; None if the cause is unknown."""
-    waits = _waits_for_rows(program, group) or _waits_at_times(program, group)
+    waits = _single_row_writes_note(program, group) or _row_lock_note(program, group)
     if waits:
         gain_ns = group.work_ns // max(1, group.threads)  # the threads wait at the same time
         return HeavyCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
-        return HeavyCause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
+        return HeavyCause(_slow_server_note(program, group), group.work_ns, (), NOT_RECORDED)
     called = _program_function_called(program, group)
     if called:
         return HeavyCause(CALLED.format(name=called), group.work_ns)
-    spilled = _spill_note(group) or _read_again(group)
+    spilled = _spill_note(group) or _rereading_note(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
         return HeavyCause(fix, group.files.read_ns + group.files.write_ns, spilled)
@@ -121,7 +121,7 @@ EXPLAINED = 1 / 3
 """If SQLite's work explains a smaller part of the time, other code took it."""
 
 
-def python_inside(program: Program, group: Group) -> str:
+def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
     executemany() consumes, or a converter; "" otherwise. It is also "" if threads waited for each
     other or for the CPU, because the statement then takes long without such code.
@@ -143,14 +143,14 @@ def python_inside(program: Program, group: Group) -> str:
     )
 
 
-def _program_function_called(program: Program, group: Group) -> str:
+def _program_function_called(program: Program, group: StatementGroup) -> str:
     """Return a function of the program that a query calls for many rows; "" if there is none."""
-    served = program.served(group) if group.reads and group.work_ns else None
+    index_help = program.index_help(group) if group.reads and group.work_ns else None
     rows = max(group.totals.rows_each or 0.0, group.totals.full_scan_steps or 0.0)
-    return served.functions[0] if served and served.functions and rows >= FEW else ""
+    return index_help.functions[0] if index_help and index_help.functions and rows >= FEW else ""
 
 
-def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
+def _single_row_writes_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
     """Return a sentence if concurrent writes of single rows take long in a server's database."""
     system = program.report.profile.systems.get(group.statement, "")
     runs = group.totals.executions
@@ -164,7 +164,7 @@ def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
     return (f"it changes single rows, from {where}",)
 
 
-def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
+def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
     """Return a sentence if a statement that locks rows on a server takes long, but not always. A
     missing index would make each execution slow.
     """
@@ -178,7 +178,7 @@ def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
     return (f"the fastest took {duration(shortest_ns)}, so a missing index is hardly the cause",)
 
 
-def _locks_rows(group: Group) -> bool:
+def _locks_rows(group: StatementGroup) -> bool:
     """Return whether a statement locks the rows that it finds: UPDATE, DELETE, SELECT ... FOR
     UPDATE.
     """
@@ -186,7 +186,7 @@ def _locks_rows(group: Group) -> bool:
     return group.verb in ("UPDATE", "DELETE") or not LOCKING.isdisjoint(pairwise(words))
 
 
-def is_slow_on_server(program: Program, group: Group) -> bool:
+def is_slow_on_server(program: Program, group: StatementGroup) -> bool:
     """Return whether a server takes long for each execution, although the statement is about few
     rows.
     """
@@ -196,14 +196,14 @@ def is_slow_on_server(program: Program, group: Group) -> bool:
     return is_server and is_of_few and group.work_ns >= LONG_WRITE_NS * runs > 0
 
 
-def _slow_on_server(program: Program, group: Group) -> str:
+def _slow_server_note(program: Program, group: StatementGroup) -> str:
     plan = program.server.plans.get(group.statement)
     if group.reads and plan and not plan.scans:
         return OTHER_TYPE
     return NO_PLAN.format(other=OTHER_REASONS[group.verb]) + READ_PLAN * (plan is None)
 
 
-def _read_again(group: Group) -> tuple[str, ...]:
+def _rereading_note(group: StatementGroup) -> tuple[str, ...]:
     """Return a sentence if a query reads pages from the file in each execution."""
     files, runs = group.files, group.totals.executions
     is_much = files.read_ns >= SPILLED * group.work_ns
@@ -212,13 +212,14 @@ def _read_again(group: Group) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"each execution reads {size(files.read_bytes / runs)} from the file; these reads"
+            f"each execution reads {format_bytes(files.read_bytes / runs)} from the file; these"
+            " reads"
             f" take {percent(files.read_ns / max(1, group.work_ns))} of the statement's time"
         ),
     )
 
 
-def _spill_note(group: Group) -> tuple[str, ...]:
+def _spill_note(group: StatementGroup) -> tuple[str, ...]:
     """Return a sentence if a write reads and writes pages repeatedly before its commit."""
     files = group.files
     moved_ns = files.read_ns + files.write_ns
@@ -226,7 +227,7 @@ def _spill_note(group: Group) -> tuple[str, ...]:
     is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
     if not (group.writes and is_much and is_both):
         return ()
-    moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
+    moved = f"{format_bytes(files.read_bytes)} read and {format_bytes(files.written_bytes)} written"
     return (
         (
             f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"

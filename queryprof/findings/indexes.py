@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 from queryprof.model import Index, Schema
 from queryprof.planner.facts import NO_INDEX
 from queryprof.sql.clauses import (
-    column_of,
     comparisons_of,
     keywords_of,
+    operand_column,
 )
 from queryprof.sql.tokens import tokens_of
 
@@ -30,12 +30,12 @@ SCAN_STEPS = 10
 """VM steps per scanned row. If a statement takes more, other work than the scan takes the rest."""
 
 
-def works_hard(vm_steps: float | None, rows: float) -> bool:
+def uses_excess_vm_steps(vm_steps: float | None, rows: float) -> bool:
     """Return whether an execution takes many more VM steps than its rows need."""
     return (vm_steps or 0.0) >= max(MIN_STEPS, STEPS_PER_ROW * (rows + 1))
 
 
-def bad_index_choice(program: Program) -> Iterator[Finding | None]:
+def find_bad_index_choices(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
@@ -51,13 +51,15 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
             other = _better_index(group.statement, used, schema)
             if other and not schema.has_statistics:
                 is_ordered = "INDEXED" in keywords_of(tokens_of(group.statement))
-                served = program.served(group)
-                code = served.code if served and served.searches and not is_ordered else ""
+                index_help = program.index_help(group)
+                code = (
+                    index_help.code if index_help and index_help.searches and not is_ordered else ""
+                )
                 tables = max(sum("SCAN" in s or "SEARCH" in s for s in p) for p in group.plans)
-                yield program.finding(
+                yield program.make_finding(
                     "bad_index_choice",
                     group,
-                    group.steady_ns * (1 - shares.needed_share(totals)),
+                    group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
                     (
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
@@ -77,7 +79,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                             else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
                         )
                     ),
-                    program.loop_of(group),
+                    program.innermost_loop(group),
                     code=code or "ANALYZE;" * (not is_ordered),
                     doubt="" if code else "The result of ANALYZE is unknown: --prove measures it.",
                     most=Severity.HIGH if code or tables > 1 else Severity.MEDIUM,
@@ -89,7 +91,7 @@ def _better_index(statement: str, used: set[str], schema: Schema) -> Index | Non
     taken = [index for index in schema.indexes if index.name in used]
     tables = {index.table for index in taken}
     compared = {
-        column_of(operand)
+        operand_column(operand)
         for comparison in comparisons_of(statement)
         for operand in (comparison.left, comparison.right)
         if comparison.operator in SEARCHING
@@ -104,7 +106,7 @@ def _better_index(statement: str, used: set[str], schema: Schema) -> Index | Non
     return None
 
 
-def _steps_in_words(totals: Totals) -> str:
+def _vm_steps_in_words(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
         f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
@@ -112,29 +114,29 @@ def _steps_in_words(totals: Totals) -> str:
     )
 
 
-def stale_statistics(program: Program) -> Iterator[Finding | None]:
+def find_stale_statistics(program: Program) -> Iterator[Finding | None]:
     """Find statements whose plan is based on row counts of ANALYZE, although the tables have grown
     since.
     """
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
-        if not works_hard(steps, rows):
+        if not uses_excess_vm_steps(steps, rows):
             continue
         grown = program.stale_statistics(group.statement)
-        if not grown or not program.planner.is_misled(group.statement, group.plans):
+        if not grown or not program.planner.statistics_mislead(group.statement, group.plans):
             continue
-        yield program.finding(
+        yield program.make_finding(
             "stale_statistics",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
-                _steps_in_words(totals),
+                _vm_steps_in_words(totals),
                 *grown,
             ),
             "Run ANALYZE now, and PRAGMA optimize when you close connections: SQLite chooses"
             " plans by the statistics of ANALYZE.",
-            program.loop_of(group),
+            program.innermost_loop(group),
             code="ANALYZE;",
             doubt=(
                 "Without the outdated statistics, SQLite chooses another plan; --prove measures"
@@ -143,34 +145,34 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def narrow_index(program: Program) -> Iterator[Finding | None]:
+def find_narrow_indexes(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
             continue  # the scan takes these steps
-        if not works_hard(steps, rows):
+        if not uses_excess_vm_steps(steps, rows):
             continue
-        served = program.served(group)
+        index_help = program.index_help(group)
         throws_all_away = rows < 1 and group.reads  # an aggregate always returns a row
-        code = served.code if served and not totals.full_scan_steps else ""
-        if not served or served.is_other or not (code or throws_all_away):
+        code = index_help.code if index_help and not totals.full_scan_steps else ""
+        if not index_help or index_help.is_other or not (code or throws_all_away):
             continue
         searches = [step.strip() for plan in group.plans for step in plan if "SEARCH" in step]
-        yield program.finding(
+        yield program.make_finding(
             "narrow_index",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
-                _steps_in_words(totals),
+                _vm_steps_in_words(totals),
                 *searches[:1],
             ),
             (
-                f"Create an index on all compared{' and sorted' * served.sorts_less} columns:"
-                f" {', '.join(served.terms)}."
+                f"Create an index on all compared{' and sorted' * index_help.sorts_less} columns:"
+                f" {', '.join(index_help.terms)}."
                 if code
                 else NO_INDEX
             ),
-            program.loop_of(group),
+            program.innermost_loop(group),
             code=code,
         )

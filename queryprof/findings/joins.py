@@ -44,7 +44,7 @@ EXISTS_OF = {
 """The fix, by library."""
 
 
-def duplicate_rows(program: Program) -> Iterator[Finding | None]:
+def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
     """Find queries that join tables only to compare, and drop the duplicates with DISTINCT."""
     for group in program.groups:
         totals = group.totals
@@ -52,21 +52,21 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         if not group.reads or totals.executions <= ONCE:
             continue
         selected = _selected_tables(tokens_of(group.statement))
-        joined = [_joined_only(plan, selected) for plan in group.plans if selected]
+        joined = [_tables_only_joined(plan, selected) for plan in group.plans if selected]
         if not joined or not all(joined):
             continue
         tables = ", ".join(dict.fromkeys(name for names in joined for name in names))
-        first = next((name for plan in group.plans for name in _loop_steps(plan)), "")
+        first = next((name for plan in group.plans for name in _loop_steps_by_table(plan)), "")
         is_first = any(first in names for names in joined)
         made = (totals.vm_steps or 0.0) / JOIN_STEPS
         if not is_first:  # the selected table's scan reads each row once
             made -= totals.full_scan_steps or 0.0
         if made < MULTIPLIED * rows:
             continue
-        yield program.finding(
+        yield program.make_finding(
             "duplicate_rows",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} join about {average(made)} rows"
@@ -75,7 +75,7 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
                 f"it selects no column of {tables}",
             ),
             EXISTS_OF.get(program.library(group.statement), EXISTS).format(tables=tables),
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt=IN_FEW.format(table=first) if is_first else "",
             most=Severity.MEDIUM if is_first else Severity.HIGH,
         )
@@ -109,17 +109,17 @@ def _is_alias(before: Token, one: Token) -> bool:
     return "AS" in (before.keyword, one.keyword)
 
 
-def _loop_steps(plan: Steps) -> dict[str, str]:
+def _loop_steps_by_table(plan: Steps) -> dict[str, str]:
     """Return the steps of a plan's loops by table, in their order. Subqueries are left out."""
     steps = [step.split(" ") for step in plan if step.startswith(("SCAN ", "SEARCH "))]
     return {words[1].lower(): " ".join(words) for words in steps}
 
 
-def _joined_only(plan: Steps, selected: frozenset[str]) -> list[str]:
+def _tables_only_joined(plan: Steps, selected: frozenset[str]) -> list[str]:
     """Return the tables that a plan reads without selecting their columns; empty if the plan does
     not search these tables by an index.
     """
-    loops = _loop_steps(plan)
+    loops = _loop_steps_by_table(plan)
     names = [name for name in loops if name not in selected]
     later = [loops[name] for _, name in pairwise(loops) if name not in selected]
     can_search = all(step.startswith("SEARCH") and "AUTOMATIC" not in step for step in later)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from queryprof.analysis.call_sites import Function
-from queryprof.analysis.units import average, counted, size
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import average, counted, format_bytes
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
-from queryprof.findings.transactions import changing_by_function, commits_of, sharing
+from queryprof.findings.transactions import (
+    changes_by_function,
+    changes_sharing_functions,
+    commits_of,
+)
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
@@ -39,7 +43,7 @@ LEAVE_OUT = {
 """How a query skips large values, by library."""
 
 
-def large_values_read(program: Program) -> Iterator[Finding | None]:
+def find_large_values_read(program: Program) -> Iterator[Finding | None]:
     """Find queries of many rows whose values have pages of their own."""
     for group in program.groups:
         totals = group.totals
@@ -48,10 +52,10 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
         is_list = rows >= FEW_ROWS and rows * totals.executions >= MIN_ROWS
         if not group.reads or not is_list or pages < LARGE_ROW_FETCHES * read:
             continue
-        if _reads_more_than_rows(group):
+        if _reads_unreturned_pages(group):
             continue
-        library = program.called_library(group.statement)
-        yield program.finding(
+        library = program.timed_library(group.statement)
+        yield program.make_finding(
             "large_values",
             group,
             group.cost_ns * (1 - read / pages),
@@ -60,13 +64,13 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
                 f"{average(pages)} page fetches each: {average(pages / read)} per row",
             ),
             LEAVE_OUT.get(library, "List only the columns that you need in SELECT."),
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt="The program may need the large values.",
             most=Severity.MEDIUM,
         )
 
 
-def _reads_more_than_rows(group: Group) -> bool:
+def _reads_unreturned_pages(group: StatementGroup) -> bool:
     """Return whether the query reads pages in steps that belong to no returned row, because it
     counts rows or reads a virtual table.
     """
@@ -74,41 +78,41 @@ def _reads_more_than_rows(group: Group) -> bool:
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
 
 
-def large_values_written(program: Program) -> Iterator[Finding | None]:
+def find_large_values_written(program: Program) -> Iterator[Finding | None]:
     """Find UPDATEs of single rows that write very much."""
-    by_function = changing_by_function(program)
+    by_function = changes_by_function(program)
     for group in program.groups:
         rows = group.totals.executions - group.totals.errors
         if group.verb != "UPDATE" or rows < MIN_WRITES or group.rows > 2 * rows:
             continue
         commits = commits_of(program, group, by_function)
         written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)
-        is_read = _is_read_before(group)
+        is_read = _reads_old_large_values(group)
         is_large = is_read or written >= LARGE_WRITE_BYTES * rows
         if not is_large or program.planner.triggers(group.statement):
             continue
         if commits and not is_read and _others_write_more(program, group, by_function):
             continue
-        yield program.finding(
+        yield program.make_finding(
             "large_values",
             group,
             group.work_ns + sum(one.work_ns for one in commits),
             (
                 (
                     f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
-                    f" {size(written / rows)}"
+                    f" {format_bytes(written / rows)}"
                     + f" and fetches {average(group.totals.page_fetches or 0)} pages"
                     * is_read
                 ),
             ),
             "An UPDATE reads the whole row, with its large values, and writes what has changed."
             " Keep the changing parts in rows of their own, and INSERT or UPDATE one of these.",
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt="" if is_read else "It is unknown whether the whole value changes each time.",
         )
 
 
-def _is_read_before(group: Group) -> bool:
+def _reads_old_large_values(group: StatementGroup) -> bool:
     """Return whether an UPDATE fetches the pages of large values, without reading other rows."""
     totals = group.totals
     read = max((totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
@@ -116,14 +120,14 @@ def _is_read_before(group: Group) -> bool:
 
 
 def _others_write_more(
-    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+    program: Program, group: StatementGroup, by_function: Mapping[Function, list[StatementGroup]]
 ) -> bool:
     """Return whether other statements of the same transactions change more rows. If so, the bytes
     that the commits write belong to the other statements.
     """
     others = [
         one
-        for one in sharing(program, [group], by_function)
+        for one in changes_sharing_functions(program, [group], by_function)
         if one.writes and one.statement != group.statement
     ]
     rows = sum(max(one.rows, one.totals.executions) for one in others)

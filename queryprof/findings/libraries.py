@@ -8,7 +8,7 @@ PASSING = frozenset({"pandas", "polars", "sql", "databases"})
 """Packages that pass on the program's own statements (`sql` is jupysql's)."""
 
 
-def is_unknown(library: str) -> bool:
+def is_unknown_library(library: str) -> bool:
     """Return whether a package is unknown here. The program cannot change its statements."""
     return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
@@ -72,7 +72,7 @@ NAMING = frozenset({"django", "sqlalchemy"})
 """ORMs whose statements have notes about templates and lazy loads."""
 
 
-def without_reader(note: str) -> str:
+def note_without_reader(note: str) -> str:
     """Return a note without the template or serializer that reads the attribute."""
     return note.partition(" in ")[0]
 
@@ -81,13 +81,13 @@ BOTH = "together with the parent query"
 """Words in the fix of a nested lazy load. That fix also loads the data of the outer lazy load."""
 
 
-def owner_of(note: str) -> str:
+def owner_in_lazy_note(note: str) -> str:
     """Return the class that owns the attribute in a note of a lazy load."""
     named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
     return named.rpartition(".")[0]
 
 
-def is_table_of(table: str, owner: str) -> bool:
+def is_table_of_class(table: str, owner: str) -> bool:
     """Return whether a table's name ends with a class's name, perhaps in the plural, as ORMs name
     tables.
     """
@@ -96,7 +96,7 @@ def is_table_of(table: str, owner: str) -> bool:
     return bool(of_class) and name.endswith(plurals)
 
 
-def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
+def preload_advice(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
     """Return how to load related data of all objects at once.
 
     Args:

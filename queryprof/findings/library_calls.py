@@ -53,7 +53,7 @@ FIXES = {
 """The fix for a repeated call, by library and function name."""
 
 
-def fix_of(library: str, calls: Iterable[str]) -> str:
+def batched_call_advice(library: str, calls: Iterable[str]) -> str:
     """Return how to make the call once for all objects; "" if FIXES has none of the calls."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
 
@@ -80,7 +80,7 @@ GROUPED = {
 """How to compute values of related rows for many objects at once."""
 
 
-def grouped(library: str, function: str) -> str:
+def grouped_aggregate_advice(library: str, function: str) -> str:
     """Return how to compute an SQL aggregate function for many objects at once; "" if the library
     is unknown. The function's name is in lower case.
     """

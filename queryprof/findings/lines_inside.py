@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from queryprof.analysis.call_sites import Place, place_of
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 
 ALL = 0.999
 """A share of at least this much is all of a statement's calls, apart from rounding."""
 
 
-def take_from_callers(groups: Iterable[Group]) -> None:
+def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:
     """Subtract the time of inner lines from the outer lines that call them.
 
     The time of a line includes everything that it calls. A line may call a function of the program
     whose own line executes another query. The time of that query then belongs to the inner line.
     """
-    timed: dict[Place, list[Group]] = defaultdict(list)
+    timed: dict[Place, list[StatementGroup]] = defaultdict(list)
     all_groups = tuple(groups)
     for group in all_groups:
         place = place_of(group.site.frame)
@@ -41,6 +41,6 @@ def take_from_callers(groups: Iterable[Group]) -> None:
         for outer, share in callers:
             shares[id(outer)] += share
             if shares[id(outer)] > ALL:
-                group.most_line_ns = min(group.most_line_ns, outer.all_lines_ns)
+                group.most_line_ns = min(group.most_line_ns, outer.total_line_ns)
         for outer, share in callers:
             outer.inside_ns += group.cost_ns * share

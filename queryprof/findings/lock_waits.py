@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from queryprof.analysis.call_sites import Sites
-from queryprof.analysis.units import shortened
+from queryprof.analysis.units import shorten
 from queryprof.model import CallPath, Frame, LockEvent
 
 WAITED_NS = 10_000_000
@@ -27,7 +27,7 @@ class CausedWaits:
     """Callers of the place that held the lock, as far as their holds blocked calls."""
     has_readers: bool = False
 
-    def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
+    def add_wait(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
         """Add a wait at a call site. `ns` is the part of the wait that this holder caused."""
         self.count += 1
         self.own += wait.thread == self.holder.thread
@@ -38,7 +38,7 @@ class CausedWaits:
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
-    def join(self, other: CausedWaits) -> None:
+    def add_callers(self, other: CausedWaits) -> None:
         """Add the waits that other callers of the same place caused."""
         self.count += other.count
         self.own += other.own
@@ -50,7 +50,7 @@ class CausedWaits:
         self.has_readers |= other.has_readers
 
 
-def by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
+def waits_by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
     """Yield the waits for holders at one place: one item for each caller that caused long waits,
     and one for all other callers.
     """
@@ -61,16 +61,16 @@ def by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
         elif rest is None:
             rest = found
         else:
-            rest.join(found)
+            rest.add_callers(found)
     if rest is not None:
         yield rest
 
 
-def frame_at(path: CallPath, sites: Sites) -> Frame | None:
+def ranked_frame(path: CallPath, sites: Sites) -> Frame | None:
     """Return the ranked frame of a call path (helpers are skipped)."""
     return sites.site(path).frame
 
 
 def _event_in_words(event: LockEvent, frame: Frame | None) -> str:
     where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
-    return f"{shortened(event.statement, 60)}{where}"
+    return f"{shorten(event.statement, 60)}{where}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from queryprof.analysis.call_sites import Sites
-from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of
+from queryprof.analysis.lock_holders import LockHolders, host_by_process, own_code_share, sum_holds
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
-from queryprof.analysis.units import count, counted, duration, percent, shortened, size
-from queryprof.findings.finding import Finding, Severity, first_of
+from queryprof.analysis.units import count, counted, duration, format_bytes, percent, shorten
+from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
-from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, by_caller, frame_at
+from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, ranked_frame, waits_by_caller
 from queryprof.findings.program import Program
 from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.sql.clauses import verb_of
@@ -103,18 +103,18 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     caused, known_ns = _caused_waits(program)
     for found in caused:
         if found.ns >= WAITED_NS:
-            yield from _of_holder(program, found)
+            yield from _lock_holder_findings(program, found)
     total_ns = sum(work.lock_ns for work in program.profile.file_work)
     unknown_ns = total_ns - known_ns
     if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
-        yield from _without_holder(program, unknown_ns)
+        yield from _unknown_holder_findings(program, unknown_ns)
     yield from _pinning_transactions(program)
 
 
 def _caused_waits(program: Program) -> tuple[list[CausedWaits], int]:
     """Return the waits that each holder caused, and the total time of waits with known holders."""
     profile, sites = program.profile, program.report.sites
-    holders = Holders(profile.lock_events, hosts_of(profile))
+    holders = LockHolders(profile.lock_events, host_by_process(profile))
     caused: dict[tuple[str, object, object], dict[CallPath, CausedWaits]] = {}
     of_holder: dict[int, CausedWaits] = {}  # many waits can have the same holder
     known_ns = 0
@@ -125,8 +125,8 @@ def _caused_waits(program: Program) -> tuple[list[CausedWaits], int]:
             if cause is None:
                 key = (
                     holder.statement,
-                    frame_at(holder.path, sites),
-                    frame_at(holder.end_path, sites),
+                    ranked_frame(holder.path, sites),
+                    ranked_frame(holder.end_path, sites),
                 )
                 callers = sites.site(holder.path).callers[:1]
                 of_callers = caused.setdefault(key, {})
@@ -135,27 +135,27 @@ def _caused_waits(program: Program) -> tuple[list[CausedWaits], int]:
             of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
         for cause, held_ns in of_wait.values():
             waited_ns = min(held_ns, wait.duration_ns)
-            cause.add(wait, frame_at(wait.path, sites), waited_ns)
+            cause.add_wait(wait, ranked_frame(wait.path, sites), waited_ns)
             known_ns += waited_ns
-    return list(chain.from_iterable(map(by_caller, caused.values()))), known_ns
+    return list(chain.from_iterable(map(waits_by_caller, caused.values()))), known_ns
 
 
-def _of_holder(program: Program, found: CausedWaits) -> Iterator[Consequence]:
+def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Consequence]:
     """Yield the finding about one holder of a lock."""
     sites = program.report.sites
-    hold = _sums_of(found, program.report.lock_holds, sites)
-    own = own_code(hold)
+    hold = _sum_holds_at_place(found, program.report.lock_holds, sites)
+    own = own_code_share(hold)
     is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
     long = is_work and own is not None and own >= OWN_CODE
     reads = found.holder.kind == "read"
-    works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
+    works = reads and _locking_statement_ns(program, found.holder) >= OWN_CODE * hold.total_ns
     # Parallel waits take the run's time once, but each span takes its own.
     gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
     with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
     ends = found.holder.end_statement
     is_endless = not reads and ends in NO_END
     is_long = long or is_endless or (reads and not works)
-    finding = program.about(
+    finding = program.make_finding_at_site(
         "long_transaction" if is_long else "lock_wait",
         found.holder.statement,
         sites.site(found.holder.path),
@@ -167,17 +167,17 @@ def _of_holder(program: Program, found: CausedWaits) -> Iterator[Consequence]:
                 f" {', '.join(sorted(found.waiters)[:3])}"
             ),
             *_failed_calls_note(program, found),
-            *_of_itself(found),
+            *_self_wait_note(found),
             _hold_in_words(hold, sites),
             *_lost_changes_note(hold, is_endless),
         ),
-        first_of(
+        first_text_if_true(
             (verb_of(found.holder.statement) == "VACUUM", VACUUM_RARELY),
             (works, FASTER + with_log),
             (reads and ends.upper().startswith(ENDS), COMMIT_FIRST + with_log),
             (reads, FETCH_FIRST + with_log),
             (is_endless, NEVER_ENDED),
-            (long, OTHER_WORK_FIRST + _awaited_note(program, found)),
+            (long, OTHER_WORK_FIRST + _awaited_holder_note(program, found)),
             (True, LEAVE_FREE + with_log),
         ),
     )
@@ -185,10 +185,10 @@ def _of_holder(program: Program, found: CausedWaits) -> Iterator[Consequence]:
         yield Consequence(finding, not is_long, hold.total_ns)
 
 
-def _without_holder(program: Program, unknown_ns: float) -> Iterator[Consequence]:
+def _unknown_holder_findings(program: Program, unknown_ns: float) -> Iterator[Consequence]:
     """Yield the finding about waits whose holder was not seen."""
     most = max(program.groups, key=lambda group: group.files.lock_ns)
-    finding = program.finding(
+    finding = program.make_finding(
         "lock_wait",
         most,
         unknown_ns,
@@ -206,7 +206,7 @@ def _without_holder(program: Program, unknown_ns: float) -> Iterator[Consequence
         yield Consequence(finding, is_of_work=False)
 
 
-def _of_itself(waits: CausedWaits) -> Iterator[str]:
+def _self_wait_note(waits: CausedWaits) -> Iterator[str]:
     """Yield a sentence if a thread waited for a lock that only the same thread could release."""
     if waits.own == waits.count:
         yield "the waiting thread held the lock itself, on another connection"
@@ -218,7 +218,7 @@ def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
         yield "its connection was closed without a COMMIT, so these changes are lost"
 
 
-def _awaited_note(program: Program, waits: CausedWaits) -> str:
+def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
     """Return a sentence if the holder's calls are awaited: other work of the event loop then
     interrupts the holder.
     """
@@ -241,7 +241,7 @@ def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
         yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
 
 
-def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
+def _locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
     """Return the database time of the statement that took a lock, at its place."""
     return sum(
         aggregate.self_ns
@@ -264,10 +264,10 @@ def _pinning_transactions(program: Program) -> Iterator[Consequence]:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         is_reader = hold.kind != "write" and not is_writer
         if is_reader and hold.log_bytes > LOG_BYTES and hold.database in written:
-            yield _pinned(program, hold)
+            yield _pinned_wal_finding(program, hold)
 
 
-def _pinned(program: Program, hold: LockHold) -> Consequence:
+def _pinned_wal_finding(program: Program, hold: LockHold) -> Consequence:
     """Return the finding about a read transaction of at least a second. Shorter transactions are
     not recorded.
     """
@@ -283,7 +283,8 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         (
             (
                 f"{counted(hold.count, 'read transaction')} stayed open for up to"
-                f" {duration(hold.max_ns)}, and the write-ahead log grew to {size(hold.log_bytes)}."
+                f" {duration(hold.max_ns)}, and the write-ahead log grew to"
+                f" {format_bytes(hold.log_bytes)}."
                 " SQLite cannot reset the log while a transaction reads an older state, so each"
                 " write enlarges it"
             ),
@@ -301,12 +302,12 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         doubt="A long log costs space, and time to read it. This time is not measured.",
         whole=program.whole,
     )
-    own = own_code(hold)
-    worked = _worked_ns(program, hold) if own is None else (1 - own) * hold.total_ns
+    own = own_code_share(hold)
+    worked = _locking_statement_ns(program, hold) if own is None else (1 - own) * hold.total_ns
     return Consequence(finding, worked >= OWN_CODE * hold.total_ns)
 
 
-def lock_upgrade(program: Program) -> Iterator[Finding | None]:
+def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
     """Find transactions that fail when they start to write.
 
     If a transaction has read and another one writes, SQLite refuses the write without calling the
@@ -341,14 +342,14 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _sums_of(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
+def _sum_holds_at_place(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
     """Return the sums of all holds at the same place as an awaited hold. The sums include all
     threads and spans, but only the callers that others waited for.
     """
     event = waits.holder
 
     def place(one: LockEvent | LockHold) -> tuple[object, ...]:
-        at = frame_at(one.path, sites), frame_at(one.end_path, sites)
+        at = ranked_frame(one.path, sites), ranked_frame(one.end_path, sites)
         return one.statement, one.kind, one.database, at
 
     same = [
@@ -357,7 +358,7 @@ def _sums_of(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> Loc
         if place(hold) == place(event) and sites.site(hold.path).callers[:1] in waits.callers
     ]
     if same:
-        return sum_of(same, same[0])
+        return sum_holds(same, same[0])
     return LockHold(
         event.kind,
         event.database,
@@ -378,12 +379,12 @@ def _sums_of(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> Loc
 
 
 def _hold_in_words(hold: LockHold, sites: Sites) -> str:
-    own = own_code(hold)
+    own = own_code_share(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
         meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} during that time"
-    ended = frame_at(hold.end_path, sites)
-    until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
+    ended = ranked_frame(hold.end_path, sites)
+    until = f", until {shorten(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
         f"the connection held the {hold.kind} lock {counted(hold.count, 'time')},"
         f" {duration(hold.total_ns)}"

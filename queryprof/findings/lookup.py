@@ -7,15 +7,15 @@ from dataclasses import replace
 from os.path import basename, isabs
 
 from queryprof.analysis.report import Report
-from queryprof.findings.few_rows import RULES, TestProgram, n_plus_one
-from queryprof.findings.find import find
+from queryprof.findings.few_rows import RULES, TestProgram, find_n_plus_one
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity, least_severe
-from queryprof.findings.groups import groups_of
+from queryprof.findings.groups import statement_groups
 from queryprof.findings.program import Program
 from queryprof.model import Profile
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.planner.facts import NO_PLANNER, Planner
-from queryprof.program.database_schema import read_schema, schemas_of
+from queryprof.program.database_schema import read_schema, read_schemas
 from queryprof.program.sources import Sources
 
 MAX_CHECKED = 20
@@ -29,7 +29,7 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
         TraceError: one of `databases` cannot be read.
     """
     given = {path: read_schema(path) for path in databases}
-    groups = groups_of(report)[:MAX_CHECKED] if given and can_confine() else ()
+    groups = statement_groups(report)[:MAX_CHECKED] if given and can_confine() else ()
     statements = [group.statement for group in groups if group.reads or group.writes]
     if not statements:
         return ""
@@ -37,7 +37,7 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
 
     for path in given:
         with SchemaPlanner(given, dict.fromkeys(statements, path), ()) as planner:
-            if any(map(planner.knows, statements)):
+            if any(map(planner.knows_names, statements)):
                 return ""
     names = ", ".join(given)
     return f"{names}: lacks the tables of the recorded statements; is it the program's database?"
@@ -77,11 +77,11 @@ def findings_of(
     """
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
-    schemas = given or schemas_of(sorted(filter(may_read, profile.databases)))
+    schemas = given or read_schemas(sorted(filter(may_read, profile.databases)))
     sources = sources or Sources(profile.sources)
     if not with_planner or not can_confine():
-        return _less_sure(
-            find(
+        return _with_unreadable_database_doubt(
+            find_all(
                 report,
                 sources.loop_at,
                 schemas,
@@ -101,7 +101,7 @@ def findings_of(
     elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}
     with SchemaPlanner(schemas, files, statements, profile.sqlite_versions) as planner:
-        found = find(
+        found = find_all(
             report,
             sources.loop_at,
             schemas,
@@ -110,7 +110,9 @@ def findings_of(
             server,
             sources,
         )
-    return _less_sure(found, {} if given else _unreadable_databases(profile, schemas))
+    return _with_unreadable_database_doubt(
+        found, {} if given else _unreadable_databases(profile, schemas)
+    )
 
 
 def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[str, str]:
@@ -125,7 +127,9 @@ def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[st
     }
 
 
-def _less_sure(found: tuple[Finding, ...], gone: Mapping[str, str]) -> tuple[Finding, ...]:
+def _with_unreadable_database_doubt(
+    found: tuple[Finding, ...], gone: Mapping[str, str]
+) -> tuple[Finding, ...]:
     """Return the findings. An index for a database that cannot be read gets a doubt, and a severity
     of at most MEDIUM.
     """
@@ -160,7 +164,7 @@ def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]
         makes_tasks=sources.makes_tasks,
         lines=sources,
     )
-    loops = n_plus_one(program, lambda _: False)
+    loops = find_n_plus_one(program, lambda _: False)
     fast = [one for one in loops if (one.statement, one.site) not in known]
     return (*found, *(replace(one, severity=Severity.LOW) for one in fast))
 
@@ -179,7 +183,7 @@ def findings_of_test(
         is_test: returns whether a file contains tests.
     """
     profile = report.profile
-    sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
+    sources, schemas = Sources(profile.sources), read_schemas(sorted(profile.databases))
 
     def found(planner: Planner) -> list[Finding]:
         program = TestProgram(
@@ -201,9 +205,9 @@ def findings_of_test(
         return found(planner)
 
 
-def sent_to(report: Report, system: str) -> list[str]:
+def statements_sent_to(report: Report, system: str) -> list[str]:
     """Return the statements sent to a database system, most time first."""
     systems = report.profile.systems
-    groups = sorted(groups_of(report), key=lambda group: -group.self_ns)
+    groups = sorted(statement_groups(report), key=lambda group: -group.self_ns)
     names = dict.fromkeys(group.statement for group in groups)
     return [one for one in names if systems.get(one) == system]

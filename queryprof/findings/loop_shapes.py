@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 
 
-def makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
+def executes_in_created_tasks(
+    program: Program, loop: CallSite | None, group: StatementGroup
+) -> bool:
     """Return whether a loop's function executes a statement in tasks that it creates in the
     loop.
     """
@@ -19,17 +21,17 @@ def makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
     )
 
 
-def follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
+def needs_previous_row(program: Program, loop: CallSite | None, group: StatementGroup) -> bool:
     """Return whether each execution in the loop needs the row of the execution before."""
     within = loop.frame if loop else None
     return within is not None and any(
-        program.lines.follows_rows(frame)
+        program.lines.needs_previous_row(frame)
         for frame in group.path
         if (frame.file, frame.function) == (within.file, within.function)
     )
 
 
-def is_recursion(loop: CallSite | None, group: Group) -> bool:
+def is_recursion(loop: CallSite | None, group: StatementGroup) -> bool:
     """Return whether the loop's line is a recursive call."""
     if loop is None or loop.frame is None:
         return False
@@ -40,7 +42,7 @@ def is_recursion(loop: CallSite | None, group: Group) -> bool:
     return again and has_name and loop.frame in group.path
 
 
-def is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
+def calls_query_and_parent(loop: CallSite, group: StatementGroup, parent: StatementGroup) -> bool:
     """Return whether one line in a loop calls both the query and its parent."""
     within = loop.frame
     return within is not None and any(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.units import counted, duration
-from queryprof.findings.finding import Finding, Severity, most_severe, severity_of
+from queryprof.findings.finding import Finding, Severity, most_severe, severity_of_gain
 from queryprof.findings.libraries import BOTH
 
 MAX_DIFFERING_SHARE = 0.34
@@ -16,7 +16,7 @@ words are names.
 """
 
 
-def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
+def merge_same_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that one index fixes, and findings about one statement in several lines of a
     function. The merged finding keeps the place with the largest gain.
     """
@@ -26,13 +26,15 @@ def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
     ):  # SQL with several indexes comes before SQL with one of them
         cause = one.identity
         if one.code.startswith("CREATE"):
-            cause = next((code for code in found if is_part(one.code, code)), one.code)
+            cause = next((code for code in found if is_part_of_code(one.code, code)), one.code)
         found.setdefault(cause, []).append(one)
-    merged = [_merge_group(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
-    return _with_outer_loads(_of_one_line(merged))
+    merged = [
+        _merge_findings(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()
+    ]
+    return _merge_nested_loads(_merge_same_line(merged))
 
 
-def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
+def _merge_nested_loads(findings: Iterable[Finding]) -> list[Finding]:
     """Merge a nested lazy load with the outer lazy load if the fix of the nested load also loads
     the outer load's data.
     """
@@ -48,20 +50,20 @@ def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
         )
         if outer:
             found.remove(outer)
-            found[found.index(inner)] = _merge_nested(inner, outer)
+            found[found.index(inner)] = _merge_into_outer_load(inner, outer)
     return found
 
 
-def _merge_nested(inner: Finding, outer: Finding) -> Finding:
+def _merge_into_outer_load(inner: Finding, outer: Finding) -> Finding:
     gain_ns = inner.gain_ns + outer.gain_ns
     first = max(inner, outer, key=lambda one: one.gain_ns)
-    share = _common_share(first, gain_ns)
+    share = _combined_share(first, gain_ns)
     line = outer.site.frame.line if outer.site.frame else "(unknown)"
     return replace(
         inner,
         gain_ns=gain_ns,
         share=share,
-        severity=most_severe(inner.severity, outer.severity, _common_severity([inner, outer])),
+        severity=most_severe(inner.severity, outer.severity, _combined_severity([inner, outer])),
         evidence=(
             *inner.evidence,
             f"the fix includes the load around it in line {line}: {outer.evidence[0]}",
@@ -69,7 +71,7 @@ def _merge_nested(inner: Finding, outer: Finding) -> Finding:
     )
 
 
-def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
+def _merge_same_line(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings about similar statements that one line in one loop runs, such as one query for
     each of several tables.
     """
@@ -78,20 +80,20 @@ def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
         loop = one.loop.frame if one.loop else one.statement
         key = one.category, place_of(one.site.frame), loop, len(one.statement.split())
         alike = found.setdefault(key, [])
-        if alike and not is_alike(one.statement, alike[0].statement):
+        if alike and not are_similar_statements(one.statement, alike[0].statement):
             found[key, one.statement] = [one]
         else:
             alike.append(one)
-    return [_with_others(*alike) for alike in found.values()]
+    return [_add_other_statements(*alike) for alike in found.values()]
 
 
-def is_alike(statement: str, other: str) -> bool:
+def are_similar_statements(statement: str, other: str) -> bool:
     """Return whether two statements with the same number of words differ in only a few words."""
     words = list(zip(statement.split(), other.split(), strict=True))
     return sum(one != two for one, two in words) <= MAX_DIFFERING_SHARE * len(words)
 
 
-def _with_others(first: Finding, *others: Finding) -> Finding:
+def _add_other_statements(first: Finding, *others: Finding) -> Finding:
     if not others:
         return first
     gain_ns = sum(one.gain_ns for one in others)
@@ -102,26 +104,26 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
     return replace(
         first,
         gain_ns=first.gain_ns + gain_ns,
-        share=_common_share(first, first.gain_ns + gain_ns),
-        severity=most_severe(first.severity, _common_severity([first, *others])),
+        share=_combined_share(first, first.gain_ns + gain_ns),
+        severity=most_severe(first.severity, _combined_severity([first, *others])),
         evidence=(*first.evidence, f"{more}: {others[0].statement}"),
     )
 
 
-def _common_share(first: Finding, gain_ns: float) -> float:
+def _combined_share(first: Finding, gain_ns: float) -> float:
     """Return the share that several findings save together, scaled from the first finding's
     share.
     """
     return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
 
 
-def _common_severity(group: list[Finding]) -> Severity:
+def _combined_severity(group: list[Finding]) -> Severity:
     """Return the severity of the group's total share; LOW if any finding has a doubt."""
     is_sure = not any(one.doubt for one in group)
-    return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
+    return severity_of_gain(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
 
 
-def is_part(code: str, of: str) -> bool:
+def is_part_of_code(code: str, of: str) -> bool:
     """Return whether `code` is a part of the SQL in `of`, or creates an index on the first columns
     of its index.
     """
@@ -129,7 +131,7 @@ def is_part(code: str, of: str) -> bool:
     return code in of or other.startswith(f"{on}, ")
 
 
-def _merge_group(group: list[Finding]) -> Finding:
+def _merge_findings(group: list[Finding]) -> Finding:
     first, *others = group
     if not others:
         return first
@@ -147,7 +149,7 @@ def _merge_group(group: list[Finding]) -> Finding:
     return replace(
         first,
         gain_ns=gain_ns,
-        share=_common_share(first, gain_ns),
-        severity=most_severe(*(one.severity for one in group), _common_severity(group)),
+        share=_combined_share(first, gain_ns),
+        severity=most_severe(*(one.severity for one in group), _combined_severity(group)),
         evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
     )

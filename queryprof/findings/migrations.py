@@ -65,8 +65,8 @@ def _parse_index(sql: str, tokens: Sequence[Token]) -> _Index | None:
     is_whole = len(before) <= 1 and tokens[on + 2].text == "(" and tokens[-1].text == ")"
     return _Index(
         sql,
-        _name(before[-1]) if before else "",
-        _name(table),
+        _unquoted_name(before[-1]) if before else "",
+        _unquoted_name(table),
         _parse_columns(tokens[on + 3 : -1]) if is_whole else None,
         "CONCURRENTLY" in keywords[:on],
     )
@@ -79,14 +79,14 @@ def _parse_columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
         if token.keyword == "DESC" and found:
             found[-1] = found[-1]._replace(is_descending=True)
         elif token.text != "," and token.kind in ("word", "name"):
-            found.append(_Column(_name(token), token.text))
+            found.append(_Column(_unquoted_name(token), token.text))
         elif token.text != ",":
             return None
     commas = sum(token.text == "," for token in tokens)
     return tuple(found) if len(found) == commas + 1 else None
 
 
-def _name(token: Token) -> str:
+def _unquoted_name(token: Token) -> str:
     """Return a name without its quotes."""
     return token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text
 
@@ -109,10 +109,12 @@ def _django_migration(index: _Index) -> Iterator[str]:
 def _alembic_migration(index: _Index) -> Iterator[str]:
     within = "with op.get_context().autocommit_block(): " if index.is_concurrent else ""
     if index.columns is None:
-        yield f"Alembic: {within}op.execute({_text(index.sql)})"
+        yield f"Alembic: {within}op.execute({_sqlalchemy_text(index.sql)})"
         return
     columns = [
-        f"sa.text({_text(f'{one.sql} DESC')})" if one.is_descending else json.dumps(one.name)
+        f"sa.text({_sqlalchemy_text(f'{one.sql} DESC')})"
+        if one.is_descending
+        else json.dumps(one.name)
         for one in index.columns
     ]
     name = index.name or "_".join([index.table, *(one.name for one in index.columns), "idx"])
@@ -123,7 +125,7 @@ def _alembic_migration(index: _Index) -> Iterator[str]:
     yield f"and in __table_args__ of the model of {index.table}: Index({listed})"
 
 
-def _text(sql: str) -> str:
+def _sqlalchemy_text(sql: str) -> str:
     """Return SQL for SQLAlchemy's text(), which treats a colon as the start of a parameter."""
     return json.dumps(sql.replace(":", r"\:"))
 

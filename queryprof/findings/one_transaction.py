@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import SERVERS
-from queryprof.findings.libraries import ONE_TRANSACTION, ROWS_AT_ONCE, is_unknown
+from queryprof.findings.libraries import ONE_TRANSACTION, ROWS_AT_ONCE, is_unknown_library
 from queryprof.findings.program import Program
 
 MEANWHILE = "This transaction blocks other writers until its end, so do slow work before it."
@@ -51,29 +51,31 @@ LOCKED = (
 )
 
 
-def around_each(program: Program, group: Group) -> str:
+def own_transactions_fix(program: Program, group: StatementGroup) -> str:
     """Return the fix for a statement whose executions each have their own transaction."""
     library = program.library(group.statement)
-    if is_unknown(library):
-        return _one_transaction(program, group, ITS_OWN_COMMIT.format(library=library))
-    is_many = bool(group.calls_of.get("executemany"))
+    if is_unknown_library(library):
+        return _one_transaction_fix(program, group, ITS_OWN_COMMIT.format(library=library))
+    is_many = bool(group.calls_by_operation.get("executemany"))
     plain = AROUND_IT if is_many else AROUND_THE_LOOP
     if _is_on_server(program, group):
         plain = AROUND_ON_SERVER
-    return _one_transaction(program, group, plain)
+    return _one_transaction_fix(program, group, plain)
 
 
-def around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
+def loop_commits_fix(
+    program: Program, group: StatementGroup, commits: Sequence[StatementGroup]
+) -> str:
     """Return the fix for a statement whose commits are in the same loop."""
     library = program.library(group.statement)
     is_inside = any(one.site.frame == group.site.frame for one in commits)
-    if is_unknown(library) and is_inside:
+    if is_unknown_library(library) and is_inside:
         return ITS_OWN_COMMIT.format(library=library)
     plain = AFTER_THE_LOOP if _is_on_server(program, group) else AROUND_THE_LOOP
-    return _one_transaction(program, group, plain)
+    return _one_transaction_fix(program, group, plain)
 
 
-def keeps_rows_locked(program: Program, group: Group) -> str:
+def locked_rows_doubt(program: Program, group: StatementGroup) -> str:
     """Return a doubt if a longer transaction would keep others from changing the same rows; ""
     otherwise.
     """
@@ -82,18 +84,18 @@ def keeps_rows_locked(program: Program, group: Group) -> str:
     return LOCKED if is_change and is_shared and _is_on_server(program, group) else ""
 
 
-def _one_transaction(program: Program, group: Group, plain: str) -> str:
+def _one_transaction_fix(program: Program, group: StatementGroup, plain: str) -> str:
     library = program.library(group.statement)
     meanwhile = MEANWHILE_ON_A_SERVER if _is_on_server(program, group) else MEANWHILE
-    if program.runs_endlessly(group):
+    if program.is_in_endless_loop(group):
         return f"{OF_A_WORKER} {meanwhile}"
-    if program.called_library(group.statement) == "aiosqlite":
+    if program.timed_library(group.statement) == "aiosqlite":
         plain = AWAITED
     is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
     rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
-    what = "the executemany()" if group.calls_of.get("executemany") else "the loop"
+    what = "the executemany()" if group.calls_by_operation.get("executemany") else "the loop"
     return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {meanwhile}"
 
 
-def _is_on_server(program: Program, group: Group) -> bool:
+def _is_on_server(program: Program, group: StatementGroup) -> bool:
     return program.report.profile.systems.get(group.statement, "") in SERVERS

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.marks import ROW_STEPS
-from queryprof.analysis.plans import signs_of
+from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import average, counted
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 from queryprof.findings.selectivity import is_aggregate
 from queryprof.findings.work import (
     ONCE,
-    is_chosen_by_scan,
-    sorts_less,
-    stops_early,
+    could_stop_early,
+    index_sorts_less,
+    reads_skipped_rows,
 )
 
 PASSED_STEPS = 100
@@ -32,18 +32,18 @@ MIN_OFFSET_STEPS = 2000
 """At this many VM steps per execution or more, an OFFSET is large."""
 
 
-def offset_pagination(program: Program) -> Iterator[Finding | None]:
+def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps, totals.rows_each or 0.0
-        offset = group.given.offset_of(totals.executions)
-        skips = group.skips and totals.executions > ONCE
-        if skips and stops_early(group) and sorts_less(program, group):
+        offset = group.given.mean_offset(totals.executions)
+        skips = group.skips_many_rows and totals.executions > ONCE
+        if skips and could_stop_early(group) and index_sorts_less(program, group):
             continue  # each page sorts all rows: see temp_btree_sort
         passed = rows + (offset or 0.0)
         if skips and offset is not None and (steps or 0.0) > PASSED_STEPS * passed:
             continue  # the query reads many more rows than it skips
-        if skips and is_chosen_by_scan(group, program.served(group)):
+        if skips and reads_skipped_rows(group, program.index_help(group)):
             continue  # with or without an OFFSET: see full_scan
         is_far = (
             offset is not None
@@ -54,9 +54,11 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         if skips and (is_far or takes_long):
             # Without steps: a page takes at least as long as the fastest one.
             first_ns = totals.executions * totals.min_call_ns
-            needed_ns = first_ns if is_far else group.steady_ns * shares.needed_share(totals)
+            needed_ns = (
+                first_ns if is_far else group.steady_ns * shares.needed_vm_steps_share(totals)
+            )
             work = "" if steps is None else f" and take {average(steps)} VM steps"
-            yield program.finding(
+            yield program.make_finding(
                 "offset_pagination",
                 group,
                 max(0.0, group.steady_ns - needed_ns),
@@ -69,29 +71,29 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
                 ),
                 "Remember the last row of a page and continue after it: WHERE key > ? ORDER BY"
                 " key LIMIT ? (keyset pagination), with an index on the key.",
-                program.loop_of(group),
+                program.innermost_loop(group),
                 doubt="The values of OFFSET are unknown." if offset is None else "",
                 most=Severity.LOW if offset is None else Severity.HIGH,
             )
 
 
-def over_fetch(program: Program) -> Iterator[Finding | None]:
+def find_over_fetching(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
-        calls, totals = group.calls_of, group.totals
+        calls, totals = group.calls_by_operation, group.totals
         ones = calls.get("fetchone", 0) + calls.get("next", 0)
         stops = 0 < ones <= 2 * totals.executions and not (calls.keys() & {"fetchall", "fetchmany"})
         steps = totals.vm_steps or 0.0
         works = steps >= MIN_OFFSET_STEPS and (totals.rows_each or 0) <= 2
-        sorts = any(signs_of(plan).temporary for plan in group.plans)
+        sorts = any(plan_signs(plan).temporary for plan in group.plans)
         chooses = group.clauses.chooses
         limited = group.clauses.limits
         if group.reads and stops and works and not limited and (sorts or not chooses):
-            if totals.executions <= ONCE or is_aggregate(group, program.served(group)):
+            if totals.executions <= ONCE or is_aggregate(group, program.index_help(group)):
                 continue
-            yield program.finding(
+            yield program.make_finding(
                 "over_fetch",
                 group,
-                group.steady_ns * (1 - shares.needed_share(totals)),
+                group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps"
@@ -100,5 +102,5 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
                 ),
                 "Add LIMIT 1 to the query, with an index on its ORDER BY (or use min() or"
                 " max()). SQLite then makes one row.",
-                program.loop_of(group),
+                program.innermost_loop(group),
             )

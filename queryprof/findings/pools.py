@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.units import counted, duration
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.model import Thread
 from queryprof.model.loops import Loop
@@ -22,18 +22,18 @@ and 0.1 for a connection that was kept during other work.
 """
 
 
-def pool_wait(program: Program) -> Iterator[Finding | None]:
+def find_pool_waits(program: Program) -> Iterator[Finding | None]:
     """Yield a finding per line that waits for a connection."""
     for group in program.groups:
         if group.statement != POOL_WAIT:
             continue
         totals = group.totals
-        is_used = _is_used(program, group)
+        is_used = _is_pool_in_use(program, group)
         failed = f", and {totals.errors:,} gave up" if totals.errors else ""
-        yield program.finding(
+        yield program.make_finding(
             "pool_wait",
             group,
-            _saved_ns(program, group),
+            _ns_saved_without_waits(program, group),
             (
                 (
                     f"{counted(totals.calls, 'call')} waited for a connection for"
@@ -56,20 +56,20 @@ USED = (
 )
 
 
-def _is_used(program: Program, group: Group) -> bool:
+def _is_pool_in_use(program: Program, group: StatementGroup) -> bool:
     """Return whether the pool's connections run queries while tasks wait for a connection."""
     others_ns = sum(one.totals.self_ns for one in program.groups if one.statement != POOL_WAIT)
-    connections = sum(one.calls_of.get("connect", 0) for one in program.all_groups)
+    connections = sum(one.calls_by_operation.get("connect", 0) for one in program.all_groups)
     return others_ns >= BUSY_SHARE * max(1, connections) * _waiting_ns(program, group)
 
 
-def _pool_doubt(program: Program, group: Group) -> str:
-    if "psycopg_pool" in program.called_library(group.statement):
+def _pool_doubt(program: Program, group: StatementGroup) -> str:
+    if "psycopg_pool" in program.timed_library(group.statement):
         return "The pool may still be opening connections: open the pool early, or raise min_size."
     return ""
 
 
-def _saved_ns(program: Program, group: Group) -> float:
+def _ns_saved_without_waits(program: Program, group: StatementGroup) -> float:
     """Return the time that the program would save if no call waited for a connection.
 
     - A request saves its own waits.
@@ -85,25 +85,25 @@ def _saved_ns(program: Program, group: Group) -> float:
     return group.totals.total_ns if program.spans else _waiting_ns(program, group)
 
 
-def _waiting_ns(program: Program, group: Group) -> float:
+def _waiting_ns(program: Program, group: StatementGroup) -> float:
     by_thread: dict[Thread, int] = defaultdict(int)
     for member in group.members:
         by_thread[member.thread] += member.total_ns
     waited_ns = max(by_thread.values())
-    longest = max((one.loop for one in program.report.loops), key=_run_ns, default=None)
+    longest = max((one.loop for one in program.report.loops), key=_loop_run_ns, default=None)
     if longest is None or not longest.run_ns:
         return waited_ns
     loops_ns = longest.run_ns
     at_once_ns = waited_ns * loops_ns / (waited_ns + loops_ns)
     idle_ns = loops_ns - min(longest.busy_ns, loops_ns)
-    return min(waited_ns * _union_of_longest(program, group), at_once_ns, idle_ns)
+    return min(waited_ns * _share_without_overlaps(program, group), at_once_ns, idle_ns)
 
 
-def _run_ns(loop: Loop) -> int:
+def _loop_run_ns(loop: Loop) -> int:
     return loop.run_ns
 
 
-def _union_of_longest(program: Program, group: Group) -> float:
+def _share_without_overlaps(program: Program, group: StatementGroup) -> float:
     """Return the time in which at least one of the longest calls waits, divided by the sum of their
     waits.
     """

@@ -14,23 +14,23 @@ from queryprof.findings.finding import (
     Finding,
     Severity,
     least_severe,
-    severity_of,
+    severity_of_gain,
 )
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import ONE_QUERY
 from queryprof.findings.shared_lines import SharedLines
 from queryprof.findings.side_by_side import IN_BACKGROUND, longest_gain_ns
-from queryprof.findings.whole import RUN, SPANS, together_ns
+from queryprof.findings.whole import RUN, SPANS, run_union_ns
 
 
 @dataclass(frozen=True)
 class Program(SharedLines):
     """The recorded data, with methods that make findings."""
 
-    def finding(
+    def make_finding(
         self,
         category: str,
-        group: Group,
+        group: StatementGroup,
         gain_ns: float,
         evidence: tuple[str, ...],
         fix: str,
@@ -44,11 +44,11 @@ class Program(SharedLines):
         Args:
             most: the highest severity.
         """
-        gain_ns /= self._at_once(group)
+        gain_ns /= self._concurrent_processes(group)
         longest_ns = longest_gain_ns(group, self.profile)
         if longest_ns < inf:
             doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
-        found = self.about(
+        found = self.make_finding_at_site(
             category,
             group.statement,
             group.site,
@@ -59,14 +59,14 @@ class Program(SharedLines):
             code,
             doubt,
             most,
-            self.whole_of(group),
+            self.reference_time(group),
         )
         is_timed = group.line_ns is not None or category not in OF_LINES
-        is_least = not is_timed and self.called_library(group.statement) in ONE_QUERY
+        is_least = not is_timed and self.timed_library(group.statement) in ONE_QUERY
         is_least = is_least or (group.overlaps and category in OF_LINES)
         return replace(found, is_least=True) if found and is_least else found
 
-    def whole_of(self, group: Group) -> tuple[int, str]:
+    def reference_time(self, group: StatementGroup) -> tuple[int, str]:
         """Return the time that a group's shares refer to, and its name."""
         spans_ns = self._spans_ns
         # Parallel requests each wait their own time, however long the run is.
@@ -77,24 +77,24 @@ class Program(SharedLines):
             return max((one.wall_ns for one in self.profile.processes), default=0), RUN
         return self.run_ns, self.whole
 
-    def share_of(self, group: Group, ns: float) -> float:
-        whole_ns, _ = self.whole_of(group)
-        return ns / self._at_once(group) / whole_ns if whole_ns else 0.0
+    def share_of(self, group: StatementGroup, ns: float) -> float:
+        whole_ns, _ = self.reference_time(group)
+        return ns / self._concurrent_processes(group) / whole_ns if whole_ns else 0.0
 
-    def _at_once(self, group: Group) -> float:
+    def _concurrent_processes(self, group: StatementGroup) -> float:
         """Return how many processes execute a group at the same time, if the group's share refers
         to the run. SQLite lets one process write at a time, so for writes the result is 1.
         """
-        is_one = len(group.process_ids) < 2 or self.whole_of(group)[1] != RUN
+        is_one = len(group.process_ids) < 2 or self.reference_time(group)[1] != RUN
         is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"
         if is_one or (is_sqlite and not group.reads):
             return 1.0
         ids = group.process_ids
-        together = together_ns(self.profile, ids)
+        together = run_union_ns(self.profile, ids)
         walls_ns = sum(one.wall_ns for one in self.profile.processes if one.id in ids)
         return max(1.0, walls_ns / together) if together else 1.0
 
-    def about(
+    def make_finding_at_site(
         self,
         category: str,
         statement: str,
@@ -122,7 +122,7 @@ class Program(SharedLines):
         if share < NO_SHARE or (share < MIN_SHARE and gain_ns < MIN_NS):
             return None
         span_ns = gain_ns / self.spans if self.spans else 0.0
-        severity = least_severe(severity_of(share, span_ns, not doubt, gain_ns), most)
+        severity = least_severe(severity_of_gain(share, span_ns, not doubt, gain_ns), most)
         return Finding(
             category,
             severity,

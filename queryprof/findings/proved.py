@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queryprof.analysis.units import counted, duration, shortened, size, times
-from queryprof.findings.finding import Finding, Severity, importance, severity_of
+from queryprof.analysis.units import counted, duration, format_bytes, format_factor, shorten
+from queryprof.findings.finding import Finding, Severity, importance_key, severity_of_gain
 from queryprof.model.advice import Advice, DatabaseChange, OutweighedIndexes, Proof, Rewrite
 
 INDEXABLE_CATEGORIES = frozenset(
@@ -27,7 +27,7 @@ INDEXABLE_CATEGORIES = frozenset(
 """Categories that an index or ANALYZE may resolve."""
 
 
-def planned_in(findings: Iterable[Finding]) -> frozenset[str]:
+def statements_with_plan_findings(findings: Iterable[Finding]) -> frozenset[str]:
     """Return the statements with a finding about their plan. The plan may come from queryprof's
     planner.
     """
@@ -59,7 +59,7 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
         )
         for finding in findings
     )
-    return tuple(sorted(proved, key=importance))
+    return tuple(sorted(proved, key=importance_key))
 
 
 def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
@@ -68,7 +68,7 @@ def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
     """
     if is_drawn:
         return finding.severity
-    proved = severity_of(finding.share, 0.0, gain_ns=finding.gain_ns)
+    proved = severity_of_gain(finding.share, 0.0, gain_ns=finding.gain_ns)
     return min(finding.severity, proved, key=lambda one: one.rank)
 
 
@@ -132,7 +132,7 @@ def outweighed_in_words(one: OutweighedIndexes) -> str:
     if one.slower:
         return (
             f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
-            f" statements that SQLite would run with it, such as {shortened(one.slower[0], 80)}"
+            f" statements that SQLite would run with it, such as {shorten(one.slower[0], 80)}"
         )
     return (
         f"would save {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
@@ -145,15 +145,15 @@ def proof_in_words(proof: Proof) -> str:
     """Return a sentence with a statement's times before and after."""
     times = f"{duration(proof.before.ns)} -> {duration(proof.after.ns)}"
     if proof.is_proved:
-        return f"proved: {times} ({factor(proof)})"
+        return f"proved: {times} ({speedup_factor(proof)})"
     if proof.is_slower:
         return f"slower: {times}, with {', '.join(proof.uses)}"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
 
 
-def factor(proof: Proof) -> str:
+def speedup_factor(proof: Proof) -> str:
     """Return how many times faster a statement is."""
-    return times(proof.before.ns / max(proof.after.ns, 1))
+    return format_factor(proof.before.ns / max(proof.after.ns, 1))
 
 
 def rewrite_in_words(rewrite: Rewrite) -> str:
@@ -162,7 +162,7 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
     where = "with the changes made" if rewrite.with_changes else "on the database as it is"
     return (
         f"proved: rewritten {duration(before)} -> {duration(after)}"
-        f" ({times(before / max(after, 1))}) {where}, with equal rows for"
+        f" ({format_factor(before / max(after, 1))}) {where}, with equal rows for"
         f" {counted(rewrite.compared, 'set')} of parameters"
     )
 
@@ -170,6 +170,6 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
 def costs_in_words(changes: Iterable[DatabaseChange]) -> list[str]:
     """Return sentences about the total cost of changes."""
     listed = list(changes)
-    costs = [f"+{size(sum(change.bytes for change in listed))}"]
+    costs = [f"+{format_bytes(sum(change.bytes for change in listed))}"]
     slower_ns = [change.insert_ns for change in listed if change.insert_ns is not None]
     return costs + ([f"+{duration(sum(slower_ns))} per insert"] if slower_ns else [])

@@ -8,12 +8,12 @@ from dataclasses import replace
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.units import average, counted, duration, each_of, shortened
+from queryprof.analysis.units import average, counted, duration, each_of_in_words, shorten
 from queryprof.findings import shares
 from queryprof.findings.aggregates import aggregates_at_once
-from queryprof.findings.finding import Finding, Severity, first_of
-from queryprof.findings.groups import Group
-from queryprof.findings.indexes import works_hard
+from queryprof.findings.finding import Finding, Severity, first_text_if_true
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.libraries import (
     FIRST_PER_PARENT_FIXES,
     IN_TEMPLATE,
@@ -21,14 +21,19 @@ from queryprof.findings.libraries import (
     NO_AUTOFLUSH,
     ONE_QUERY,
     PASSING,
-    is_table_of,
-    loaded_before,
-    owner_of,
+    is_table_of_class,
+    owner_in_lazy_note,
+    preload_advice,
 )
-from queryprof.findings.library_calls import FILTERED, fix_of
-from queryprof.findings.loop_shapes import follows_rows, is_around_both, is_recursion, makes_tasks
+from queryprof.findings.library_calls import FILTERED, batched_call_advice
+from queryprof.findings.loop_shapes import (
+    calls_query_and_parent,
+    executes_in_created_tasks,
+    is_recursion,
+    needs_previous_row,
+)
 from queryprof.findings.program import Program
-from queryprof.findings.side_by_side import share_without_waits, threads_doubt
+from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.whole import RAN
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
@@ -83,70 +88,72 @@ RECURSIVE = (
 )
 
 
-def n_plus_one(program: Program) -> Iterator[Finding | None]:
+def find_n_plus_one(program: Program) -> Iterator[Finding | None]:
     """Find queries that run for the rows of another query, or repeatedly in one span."""
-    yield from _in_loops(program, surely=True)
+    yield from _find_repeated_queries(program, surely=True)
 
 
-def query_in_loop(program: Program) -> Iterator[Finding | None]:
+def find_queries_in_loops(program: Program) -> Iterator[Finding | None]:
     """Find queries in loops that only the source shows."""
-    yield from _in_loops(program, surely=False)
+    yield from _find_repeated_queries(program, surely=False)
 
 
-def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
-    repeated = repeated_in_spans(program)
+def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding | None]:
+    repeated = repeats_by_statement_site(program)
     for group in program.groups:
         if not _may_be_combined(program, group):
             continue
         in_spans = repeated.get((group.statement, group.site.frame))
-        loop = program.loop_of(group)
-        parent = parent_of(program, group)
-        if loop and parent and is_around_both(loop, group, parent):
+        loop = program.innermost_loop(group)
+        parent = parent_query(program, group)
+        if loop and parent and calls_query_and_parent(loop, group, parent):
             loop = None  # a template's or library's loop is between them
-        outside = group.executions_outside >= FEW
+        outside = group.executions_outside_spans >= FEW
         is_sure = bool(in_spans or (outside and (parent or _loads_lazily(program, group))))
         chooses = bool(loop) and group.clauses.chooses
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         if is_sure or not _needs_each_query(program, group):
-            if IN_TEMPLATE in (program.note_of(group) or ""):
+            if IN_TEMPLATE in (program.library_note(group) or ""):
                 loop = None  # the loop is the template's
-            yield _in_one_loop(program, group, loop, parent, in_spans)
+            yield _loop_finding(program, group, loop, parent, in_spans)
 
 
-def _loads_lazily(program: Program, group: Group) -> bool:
+def _loads_lazily(program: Program, group: StatementGroup) -> bool:
     """Return whether an object mapper loads an attribute of each of several objects."""
-    is_lazy = (program.note_of(group) or "").startswith(LAZY)
+    is_lazy = (program.library_note(group) or "").startswith(LAZY)
     return is_lazy and not _needs_each_query(program, group)
 
 
-def _may_be_combined(program: Program, group: Group) -> bool:
+def _may_be_combined(program: Program, group: StatementGroup) -> bool:
     """Return whether one query could replace many executions of the group's query."""
     is_for_few = (group.totals.rows_each or 0) <= POINT_ROWS
-    if not group.reads or not is_for_few or program.is_inside(group):
+    if not group.reads or not is_for_few or program.belongs_to_other_call(group):
         return False
     return not _compares_patterns_alone(group)
 
 
-def _needs_each_query(program: Program, group: Group) -> bool:
+def _needs_each_query(program: Program, group: StatementGroup) -> bool:
     """Return whether the program needs each execution. This is so if the query already handles many
     items, or if each execution does much work or depends on the execution before.
     """
     rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
-    is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
+    is_slow = uses_excess_vm_steps(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
     is_work = (
         is_slow and group.steady_ns > group.cost_ns / 2 and not _scans_for_each(program, group)
     )
     takes_first = group.clauses.limits and rows > 1  # the first rows of each item, unlike a JOIN
     is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-    is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
+    is_for_many = rows > MANY_ROWS or (group.compares_with_list and rows > 1)
     if is_for_many or is_work or takes_first or is_matched:
         return True
-    known_fix = fix_of(program.library(group.statement), program.calls_by(group))
-    return not known_fix and reads_what_it_writes(program, group)
+    known_fix = batched_call_advice(
+        program.library(group.statement), program.called_library_functions(group)
+    )
+    return not known_fix and is_queue_read(program, group)
 
 
-def _scans_for_each(program: Program, group: Group) -> bool:
+def _scans_for_each(program: Program, group: StatementGroup) -> bool:
     """Return whether each execution computes an aggregate from a whole table, as DuckDB does. One
     query with GROUP BY reads the table once for all items.
     """
@@ -154,35 +161,35 @@ def _scans_for_each(program: Program, group: Group) -> bool:
     return is_duckdb and group.clauses.adds_up and not group.clauses.groups
 
 
-def _in_one_loop(
+def _loop_finding(
     program: Program,
-    group: Group,
+    group: StatementGroup,
     loop: CallSite | None,
-    parent: Group | None,
+    parent: StatementGroup | None,
     in_spans: RepeatSummary | None,
 ) -> Finding | None:
     """Return the finding about a query in a loop, or in a loop of each span."""
     runs = group.totals.executions
     calls_itself = is_recursion(loop, group)
-    follows = not in_spans and not parent and follows_rows(program, loop, group)
-    in_tasks = not in_spans and makes_tasks(program, loop, group)
+    follows = not in_spans and not parent and needs_previous_row(program, loop, group)
+    in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
     arrives = program.whole == RAN and not in_spans and not parent
-    finding = program.finding(
+    finding = program.make_finding(
         "n_plus_one",
         group,
         share_without_waits(group)
-        * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
+        * (group.cost_ns - (1 - shares.JOINED) * group.further_rows_ns)
         * (1 - 1 / max(runs, 1)),
         tuple(_loop_evidence(program, group, loop, parent, in_spans)),
-        first_of(
+        first_text_if_true(
             (follows, FOLLOWING),
             (calls_itself and not parent, RECURSIVE),
-            (True, one_query(program, group, parent)),
+            (True, one_query_advice(program, group, parent)),
         )
-        + NO_AUTOFLUSH * program.flushed_before(group),
+        + NO_AUTOFLUSH * program.follows_unneeded_flush(group),
         loop,
-        doubt=threads_doubt(group)
-        or first_of(
+        doubt=parallel_threads_doubt(group)
+        or first_text_if_true(
             (in_tasks, SIDE_BY_SIDE),
             (follows, FOLLOWS),
             (arrives, ARRIVES),
@@ -198,24 +205,25 @@ def _in_one_loop(
 
 def _loop_evidence(
     program: Program,
-    group: Group,
+    group: StatementGroup,
     loop: CallSite | None,
-    parent: Group | None,
+    parent: StatementGroup | None,
     in_spans: RepeatSummary | None,
 ) -> Iterator[str]:
     """Yield the evidence that a query runs in a loop."""
     runs = group.totals.executions
     each_ns = group.steady_ns / max(runs, 1)
-    line = line_time(program, group)
+    line = line_time_in_words(program, group)
     yield f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"
     if in_spans:
         yield (
-            f"{average(in_spans.each)} times in {each_of(in_spans.spans, 'span')} {in_spans.span}"
+            f"{average(in_spans.each)} times in {each_of_in_words(in_spans.spans, 'span')}"
+            f" {in_spans.span}"
         )
     if parent:
         yield (
             f"{'as' if parent.rows == runs else 'about as'} often as"
-            f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+            f" {shorten(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
             f" in {counted(parent.totals.executions, 'execution')})"
         )
     if loop and loop.frame:
@@ -224,7 +232,7 @@ def _loop_evidence(
         yield f"it calls itself {place}" if calls_itself else f"the loop is {place}"
 
 
-def reads_what_it_writes(program: Program, group: Group) -> bool:
+def is_queue_read(program: Program, group: StatementGroup) -> bool:
     """Return whether a query takes the next row, as from a queue: the same function writes to the
     query's table at least half as often.
     """
@@ -233,11 +241,11 @@ def reads_what_it_writes(program: Program, group: Group) -> bool:
         one.writes
         and one.clauses.changed == table
         and 2 * one.totals.executions >= group.totals.executions
-        for one in program.near(group.function)
+        for one in program.groups_of_function(group.function)
     )
 
 
-def _compares_patterns_alone(group: Group) -> bool:
+def _compares_patterns_alone(group: StatementGroup) -> bool:
     """Return whether a query compares only with patterns. IN or JOIN cannot replace such a query:
     SQLite would still search the table for each pattern.
     """
@@ -245,7 +253,7 @@ def _compares_patterns_alone(group: Group) -> bool:
     return bool(operators) and operators <= {"LIKE", "GLOB"}
 
 
-def line_time(program: Program, group: Group) -> str:
+def line_time_in_words(program: Program, group: StatementGroup) -> str:
     """Return the time of the program's line per execution, as the end of a sentence."""
     runs = max(1, group.totals.statement_executions)
     said = ""
@@ -253,12 +261,12 @@ def line_time(program: Program, group: Group) -> str:
         said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
     if group.line_ns is not None:
         return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
-    library = program.called_library(group.statement)
+    library = program.timed_library(group.statement)
     unknown = f"; the time of {library} was not measured, so the gain may be larger"
     return said + unknown * (library in ONE_QUERY)
 
 
-def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
+def repeats_by_statement_site(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
     """Return the queries that repeat in spans by statement and place, summed over call paths."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
     repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
@@ -274,26 +282,26 @@ def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], Rep
     return repeated
 
 
-def parent_of(program: Program, group: Group) -> Group | None:
+def parent_query(program: Program, group: StatementGroup) -> StatementGroup | None:
     """Return the parent query, for whose rows the group's statement runs; None if not found. The
     parent query is in the same function or a calling function.
     """
     runs = group.totals.executions
-    note = program.note_of(group) or ""
-    owner = owner_of(note) if note.startswith(LAZY) else ""
+    note = program.library_note(group) or ""
+    owner = owner_in_lazy_note(note) if note.startswith(LAZY) else ""
     found = [
         one
-        for one in _with_as_many_rows(program, group)
-        if one.totals.executions * (LOADED if _is_of(owner, one) else ROWS) <= runs
+        for one in _possible_parent_queries(program, group)
+        if one.totals.executions * (LOADED if _reads_table_of_class(owner, one) else ROWS) <= runs
     ]
     return min(found, key=lambda other: abs(other.rows - runs), default=None)
 
 
-def _is_of(owner: str, group: Group) -> bool:
-    return bool(owner) and is_table_of(first_table(group.statement), owner)
+def _reads_table_of_class(owner: str, group: StatementGroup) -> bool:
+    return bool(owner) and is_table_of_class(first_table(group.statement), owner)
 
 
-def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
+def _possible_parent_queries(program: Program, group: StatementGroup) -> Iterator[StatementGroup]:
     """Yield the queries in functions around a group that return about as many rows as the group has
     executions.
     """
@@ -302,61 +310,67 @@ def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
     for function, line in reversed(lines.items()):
         for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
             is_behind = other.site.frame is not None and other.site.frame.line > line
-            if other is not group and not (is_behind and program.loop_of(other) is None):
+            if other is not group and not (is_behind and program.innermost_loop(other) is None):
                 yield other
 
 
-def _loaded_before(program: Program, group: Group, parent: Group | None, note: str) -> str:
+def _lazy_load_advice(
+    program: Program, group: StatementGroup, parent: StatementGroup | None, note: str
+) -> str:
     """Return how to load a lazy load's data together with the parent query."""
-    owner = owner_of(note)
+    owner = owner_in_lazy_note(note)
     outer = _lazy_load_note(program, group, owner)
-    near = [one for frame in group.path for one in program.near((frame.file, frame.function))]
-    is_of_other = parent is not None and not is_table_of(first_table(parent.statement), owner)
+    near = [
+        one
+        for frame in group.path
+        for one in program.groups_of_function((frame.file, frame.function))
+    ]
+    is_of_other = parent is not None and not is_table_of_class(first_table(parent.statement), owner)
     is_preloaded = any(
-        program.is_preload(one) and is_table_of(first_table(one.statement), owner)
+        program.is_related_preload(one) and is_table_of_class(first_table(one.statement), owner)
         for one in ([parent] if parent else near)
     )
     is_of_owner = not (is_of_other or is_preloaded)
-    library = program.library(group.statement) or program.mapper
-    others = " and ".join(program.also_loaded(group))
+    library = program.library(group.statement) or program.object_mapper
+    others = " and ".join(program.other_loaded_attributes(group))
     also = f" Its line also loads {others}: load these in the same way." if others else ""
-    return loaded_before(library, note, outer, is_of_owner) + also
+    return preload_advice(library, note, outer, is_of_owner) + also
 
 
-def _lazy_load_note(program: Program, group: Group, owner: str) -> str:
+def _lazy_load_note(program: Program, group: StatementGroup, owner: str) -> str:
     """Return the note of the outer lazy load, which loads the objects for which the group runs and
     also runs in a loop; "" if not found.
     """
-    for one in _with_as_many_rows(program, group):
-        note = program.note_of(one) or ""
+    for one in _possible_parent_queries(program, group):
+        note = program.library_note(one) or ""
         is_outer = note.startswith(LAZY + MANY) or (
-            note.startswith(LAZY) and is_table_of(first_table(one.statement), owner)
+            note.startswith(LAZY) and is_table_of_class(first_table(one.statement), owner)
         )
-        if is_outer and one.executions_outside >= FEW:
+        if is_outer and one.executions_outside_spans >= FEW:
             return note
     return ""
 
 
-def one_query(program: Program, group: Group, parent: Group | None) -> str:
+def one_query_advice(program: Program, group: StatementGroup, parent: StatementGroup | None) -> str:
     """Return how one query can replace the repeated executions of the group's statement."""
     library = program.library(group.statement)
-    if note := program.note_of(group):
-        return _loaded_before(program, group, parent, note)
+    if note := program.library_note(group):
+        return _lazy_load_advice(program, group, parent, note)
     # The query reads preloaded rows again, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
-    filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_preload(group))
-    if fix := filtered or fix_of(library, program.calls_by(group)):
+    filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_related_preload(group))
+    if fix := filtered or batched_call_advice(library, program.called_library_functions(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return aggregates_at_once(group.statement, library)
-    if _takes_first(group):
+    if _takes_first_rows(group):
         return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
-    if library in ONE_QUERY and (parent or group.executions_outside < FEW):
+    if library in ONE_QUERY and (parent or group.executions_outside_spans < FEW):
         return ONE_QUERY[library]
-    return _one_text(library, parent, group.totals.rows_each or 0.0)
+    return _one_query_text(library, parent, group.totals.rows_each or 0.0)
 
 
-def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
+def _one_query_text(library: str, parent: StatementGroup | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
         return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
@@ -374,7 +388,7 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
 
 
-def _takes_first(group: Group) -> bool:
+def _takes_first_rows(group: StatementGroup) -> bool:
     """Return whether the query takes the first rows of each item, which a JOIN cannot do."""
     if (group.totals.rows_each or 0) > 1:
         return group.clauses.limits

@@ -13,11 +13,11 @@ from functools import cached_property
 from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.handoffs import handoff_waits_by_line
 from queryprof.analysis.library_frames import (
-    is_handed,
-    is_own,
-    loads_lazily,
-    outside_of_request,
-    package_of,
+    frames_outside_request,
+    is_lazy_load,
+    is_library_statement,
+    package_near_driver,
+    runs_in_driver_thread,
 )
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
@@ -25,23 +25,23 @@ from queryprof.findings.finding import (
     MIN_NS,
     MIN_SHARE,
 )
-from queryprof.findings.groups import Group, by_function, groups_of
-from queryprof.findings.handing import hand_over
-from queryprof.findings.libraries import NAMING, PRELOADS, SEVERAL, without_reader
-from queryprof.findings.lines_inside import take_from_callers
-from queryprof.findings.selectivity import has_enough_rows
-from queryprof.findings.skew import note_skew
+from queryprof.findings.groups import StatementGroup, groups_by_function, statement_groups
+from queryprof.findings.handing import divide_hand_over_time
+from queryprof.findings.libraries import NAMING, PRELOADS, SEVERAL, note_without_reader
+from queryprof.findings.lines_inside import subtract_inner_line_times
+from queryprof.findings.selectivity import can_stop_early
+from queryprof.findings.skew import set_skewed_times
 from queryprof.findings.source_lines import (
     NO_LINES,
     NO_TASKS,
-    Lines,
     LoopFinder,
+    SourceLines,
     TaskFinder,
 )
-from queryprof.findings.whole import whole_of
+from queryprof.findings.whole import reference_time
 from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
-from queryprof.planner.facts import NO_PLANNER, Planner, Served
+from queryprof.planner.facts import NO_PLANNER, IndexHelp, Planner
 from queryprof.sql.clauses import first_table
 
 MAX_GROUPS = 1000
@@ -56,7 +56,7 @@ ANALYZE found.
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedData:
     """The recorded data that findings are made from.
 
     Attributes:
@@ -72,77 +72,79 @@ class Recorded:
     planner: Planner = NO_PLANNER
     makes_tasks: TaskFinder = NO_TASKS
     server: ServerFacts = NO_SERVER
-    lines: Lines = NO_LINES
+    lines: SourceLines = NO_LINES
 
-    def served(self, group: Group) -> Served | None:
+    def index_help(self, group: StatementGroup) -> IndexHelp | None:
         """Return the planner's facts about a group's statement, such as a helpful index; None if
         unknown.
         """
-        served = self.planner.served(group.statement, group.plans)
-        sorts_only = served and served.code and served.sorts_less and not served.searches
+        index_help = self.planner.index_help(group.statement, group.plans)
+        sorts_only = (
+            index_help and index_help.code and index_help.sorts_less and not index_help.searches
+        )
         if (
-            served
+            index_help
             and sorts_only
             and group.clauses.limits
-            and has_enough_rows(group, served) is False
+            and can_stop_early(group, index_help) is False
         ):
             return replace(
-                served.filtering or Served(served.plan),
-                is_aggregate=served.is_aggregate,
-                row_steps=served.row_steps,
-                other_version=served.other_version,
+                index_help.filtering or IndexHelp(index_help.plan),
+                is_aggregate=index_help.is_aggregate,
+                row_steps=index_help.row_steps,
+                other_version=index_help.other_version,
             )
-        return served
+        return index_help
 
     @property
     def profile(self) -> Profile:
         return self.report.profile
 
     @cached_property
-    def all_groups(self) -> tuple[Group, ...]:
-        groups = groups_of(self.report)
-        hand_over(groups, handoff_waits_by_line(self.report.handoffs), self._is_alone)
-        note_skew(groups, self.profile, self.report.sites)
-        take_from_callers(groups)
+    def all_groups(self) -> tuple[StatementGroup, ...]:
+        groups = statement_groups(self.report)
+        divide_hand_over_time(groups, handoff_waits_by_line(self.report.handoffs), self._is_serial)
+        set_skewed_times(groups, self.profile, self.report.sites)
+        subtract_inner_line_times(groups)
         return groups
 
-    def _is_alone(self, group: Group) -> bool:
+    def _is_serial(self, group: StatementGroup) -> bool:
         """Return whether the program's source shows that no concurrent tasks execute the group."""
-        return all(self.makes_tasks(frame) is False for frame in self.path_of(group))
+        return all(self.makes_tasks(frame) is False for frame in self.path_inside_request(group))
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[StatementGroup, ...]:
         """The groups that take most of the time. Fixing other groups would save too little."""
         least_ns = min(MIN_SHARE * self.run_ns, MIN_NS)
         return tuple(
             self._with_plan(group)
             for group in self.all_groups[:MAX_GROUPS]
             if max(group.self_ns, group.cost_ns) >= least_ns
-            and not any(map(is_own, self._stacks.get(group.statement, ())))
+            and not any(map(is_library_statement, self._stacks.get(group.statement, ())))
         )
 
-    def _with_plan(self, group: Group) -> Group:
+    def _with_plan(self, group: StatementGroup) -> StatementGroup:
         """Return the group. If the program's plan is unknown, add the plan that queryprof's planner
         makes.
         """
         if not group.plans and (group.reads or group.writes):
-            served = self.planner.served(group.statement, ())
-            if served and served.plan:
-                group.plans, group.planned_here = (served.plan,), True
-                group.planned_by = served.other_version
+            index_help = self.planner.index_help(group.statement, ())
+            if index_help and index_help.plan:
+                group.plans, group.planned_here = (index_help.plan,), True
+                group.planned_by = index_help.other_version
         return group
 
     @cached_property
-    def by_function(self) -> Mapping[Function, list[Group]]:
+    def by_function(self) -> Mapping[Function, list[StatementGroup]]:
         """All groups by the function of their call site."""
-        return by_function(self.all_groups)
+        return groups_by_function(self.all_groups)
 
-    def near(self, function: Function | None) -> Sequence[Group]:
+    def groups_of_function(self, function: Function | None) -> Sequence[StatementGroup]:
         """Return the groups of a function that take most of the time, at most MAX_NEAR."""
         return self.by_function.get(function, [])[:MAX_NEAR] if function else ()
 
     @cached_property
-    def _parents(self) -> Mapping[Function, list[tuple[int, int, Group]]]:
+    def _queries_by_function(self) -> Mapping[Function, list[tuple[int, int, StatementGroup]]]:
         """The queries of each function with the rows that they returned."""
         return {
             function: sorted(
@@ -153,18 +155,20 @@ class Recorded:
             for function, groups in self.by_function.items()
         }
 
-    def queries_with_rows(self, function: Function, least: float, most: float) -> Iterator[Group]:
+    def queries_with_rows(
+        self, function: Function, least: float, most: float
+    ) -> Iterator[StatementGroup]:
         """Return the queries of a function that returned between `least` and `most` rows in
         total.
         """
-        parents = self._parents.get(function, [])
+        parents = self._queries_by_function.get(function, [])
         for rows, _, group in parents[bisect_left(parents, (math.ceil(least),)) :]:
             if rows > most:
                 return
             yield group
 
     @cached_property
-    def _grown(self) -> Mapping[str, tuple[int, int]]:
+    def _grown_tables(self) -> Mapping[str, tuple[int, int]]:
         """The tables that have many times the rows that ANALYZE found: the rows found, and the
         present rows.
         """
@@ -177,10 +181,12 @@ class Recorded:
 
     def stale_statistics(self, statement: str) -> tuple[str, ...]:
         """Return sentences about the outdated statistics that SQLite plans a statement with."""
-        tables = self.planner.tables(statement) & self._grown.keys() if self._grown else ()
+        tables = (
+            self.planner.tables(statement) & self._grown_tables.keys() if self._grown_tables else ()
+        )
         return tuple(
-            f"when ANALYZE last ran, {table} had {counted(self._grown[table][0], 'row')}; now it"
-            f" has {average(self._grown[table][1])}"
+            f"when ANALYZE last ran, {table} had {counted(self._grown_tables[table][0], 'row')};"
+            f" now it has {average(self._grown_tables[table][1])}"
             for table in sorted(tables)
         )
 
@@ -197,23 +203,23 @@ class Recorded:
         """Return the package through which the program executes a statement; "" if none or
         unknown.
         """
-        return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
+        return next((package_near_driver(stack) for stack in self._stacks.get(statement, ())), "")
 
     @cached_property
-    def mapper(self) -> str:
+    def object_mapper(self) -> str:
         """The recording's only ORM whose statements have notes about what they load; "" if there
         are none or several.
         """
-        found = {package_of(stack) for stacks in self._stacks.values() for stack in stacks}
+        found = {package_near_driver(stack) for stacks in self._stacks.values() for stack in stacks}
         named = found & NAMING
         return named.pop() if len(named) == 1 else ""
 
-    def called_library(self, statement: str) -> str:
+    def timed_library(self, statement: str) -> str:
         """Return the package whose calls are timed. This is the package nearest to the driver."""
         stacks = self._stacks.get(statement, ())
-        return next((package_of(stack, frozenset()) for stack in stacks), "")
+        return next((package_near_driver(stack, frozenset()) for stack in stacks), "")
 
-    def is_preload(self, group: Group) -> bool:
+    def is_related_preload(self, group: StatementGroup) -> bool:
         """Return whether an ORM executes the statement after another query, to load related
         objects.
         """
@@ -224,10 +230,10 @@ class Recorded:
     def preloaded_tables(self) -> frozenset[str]:
         """The tables whose rows an ORM loads together with the rows of another query."""
         return frozenset(
-            first_table(one.statement) for one in self.all_groups if self.is_preload(one)
+            first_table(one.statement) for one in self.all_groups if self.is_related_preload(one)
         )
 
-    def note_of(self, group: Group) -> str | None:
+    def library_note(self, group: StatementGroup) -> str | None:
         """Return a library's note on a group's statement; None if the note is about other groups
         with the same text.
         """
@@ -236,24 +242,24 @@ class Recorded:
             return None
         stacks = self._stacks.get(group.statement, ())
         here = [stack for stack in stacks if group.site.frame in stack]
-        is_one = self._places[group.statement] == 1
+        is_one = self._place_counts[group.statement] == 1
         if note and not is_one:
-            note = without_reader(note)  # another place may read the attribute
-        if not here or (is_one and all(map(is_handed, here))):
+            note = note_without_reader(note)  # another place may read the attribute
+        if not here or (is_one and all(map(runs_in_driver_thread, here))):
             return note
-        return note if any(loads_lazily(stack, note or "") for stack in here) else None
+        return note if any(is_lazy_load(stack, note or "") for stack in here) else None
 
     @cached_property
-    def _places(self) -> Counter[str]:
+    def _place_counts(self) -> Counter[str]:
         """The number of places that execute each statement."""
         return Counter(group.statement for group in self.all_groups)
 
-    def own_transactions(self, group: Group) -> int:
+    def own_transaction_count(self, group: StatementGroup) -> int:
         """Return how many of a group's calls both took and released a file's write lock."""
-        return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
+        return self._own_transaction_counts.get((group.statement, place_of(group.site.frame)), 0)
 
     @cached_property
-    def _own_transactions(self) -> Mapping[object, int]:
+    def _own_transaction_counts(self) -> Mapping[object, int]:
         found: Counter[object] = Counter()
         for hold in self.profile.lock_holds:
             begun, ended = (hold.statement, hold.path), (hold.end_statement, hold.end_path)
@@ -261,15 +267,15 @@ class Recorded:
                 found[hold.statement, self.report.sites.place(hold.path)] += hold.count
         return found
 
-    def files_of(self, statements: Iterable[str]) -> int:
+    def database_file_count(self, statements: Iterable[str]) -> int:
         """Return the number of database files that the locks and plans of the statements name.
         There may be more files.
         """
         found: set[str] = set()
-        return len(found.union(*(self._files.get(one, ()) for one in statements)))
+        return len(found.union(*(self._files_by_statement.get(one, ()) for one in statements)))
 
     @cached_property
-    def _files(self) -> Mapping[str, set[str]]:
+    def _files_by_statement(self) -> Mapping[str, set[str]]:
         found: dict[str, set[str]] = defaultdict(set)
         for hold in self.profile.lock_holds:
             found[hold.statement].add(hold.database)
@@ -278,7 +284,7 @@ class Recorded:
         return found
 
     @cached_property
-    def writers(self) -> frozenset[int]:
+    def writing_process_ids(self) -> frozenset[int]:
         """The processes that write."""
         return frozenset().union(*(one.process_ids for one in self.all_groups if one.writes))
 
@@ -297,43 +303,43 @@ class Recorded:
         return sum(found.span.durations.total_ns for found in self.report.spans)
 
     @cached_property
-    def _whole(self) -> tuple[int, str]:
-        return whole_of(self.profile, self._spans_ns)
+    def _reference_time(self) -> tuple[int, str]:
+        return reference_time(self.profile, self._spans_ns)
 
     @property
     def run_ns(self) -> int:
         """The time in ns that shares refer to."""
-        return self._whole[0]
+        return self._reference_time[0]
 
     @property
     def whole(self) -> str:  # the name of the time in run_ns
-        return self._whole[1]
+        return self._reference_time[1]
 
     @cached_property
-    def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
+    def loop_cache(self) -> dict[tuple[str, str, int, str], Frame | None]:
         """The cache of loop_around()."""
         return {}
 
-    def path_of(self, group: Group) -> CallPath:
+    def path_inside_request(self, group: StatementGroup) -> CallPath:
         """Return a group's call path up to the request around it, if there is one."""
-        outside = self._outside.get(group.statement, frozenset())
+        outside = self._frames_outside_requests.get(group.statement, frozenset())
         return tuple(itertools.takewhile(lambda frame: frame not in outside, group.path))
 
     @cached_property
-    def _outside(self) -> Mapping[str, frozenset[Frame]]:
+    def _frames_outside_requests(self) -> Mapping[str, frozenset[Frame]]:
         """The frames around requests by statement."""
         found: dict[str, frozenset[Frame]] = {}
         for statement, stacks in self._stacks.items():
-            frames = frozenset().union(*map(outside_of_request, stacks))
+            frames = frozenset().union(*map(frames_outside_request, stacks))
             if frames:
                 found[statement] = frames
         return found
 
-    def loop_of(self, group: Group) -> CallSite | None:
+    def innermost_loop(self, group: StatementGroup) -> CallSite | None:
         """Return the innermost loop on a group's call path, or the line of a recursive call; None
         if unknown.
         """
-        path = self.path_of(group)
+        path = self.path_inside_request(group)
         for depth in range(len(path)):
             loop = self.loop_around(group, depth)
             if loop == ENDLESS:
@@ -347,37 +353,41 @@ class Recorded:
             running.add((frame.file, frame.function))
         return None
 
-    def runs_endlessly(self, group: Group) -> bool:
+    def is_in_endless_loop(self, group: StatementGroup) -> bool:
         """Return whether the innermost loop on a group's call path is the endless loop of a worker
         or server.
         """
-        loops = (self.loop_around(group, depth) for depth in range(len(self.path_of(group))))
+        loops = (
+            self.loop_around(group, depth) for depth in range(len(self.path_inside_request(group)))
+        )
         return next(filter(None, loops), None) == ENDLESS
 
-    def loop_around(self, group: Group, depth: int) -> Frame | None:
+    def loop_around(self, group: StatementGroup, depth: int) -> Frame | None:
         """Return the loop around a frame of a group's path (LoopFinder)."""
         frame = group.path[depth]
         called = (
-            group.path[depth - 1].function.rpartition(".")[2] if depth else self.called_by(group)
+            group.path[depth - 1].function.rpartition(".")[2]
+            if depth
+            else self.called_library_function(group)
         )
         key = (frame.file, frame.function, frame.line, called)
-        if key not in self.loops:
-            self.loops[key] = self.loop_at(frame, called)
-        return self.loops[key]
+        if key not in self.loop_cache:
+            self.loop_cache[key] = self.loop_at(frame, called)
+        return self.loop_cache[key]
 
-    def called_by(self, group: Group) -> str:
+    def called_library_function(self, group: StatementGroup) -> str:
         """Return the library function that the program calls at a group's place; "" if the program
         calls the driver itself, or if unknown.
         """
-        return next(iter(self.calls_by(group)), "")
+        return next(iter(self.called_library_functions(group)), "")
 
-    def calls_by(self, group: Group) -> Sequence[str]:
+    def called_library_functions(self, group: StatementGroup) -> Sequence[str]:
         """Return the library's functions between the program's line and the driver, nearest to the
         program first.
         """
         return [one.function.rpartition(".")[2] for one in self.library_frames(group)]
 
-    def library_frames(self, group: Group) -> Sequence[Frame]:
+    def library_frames(self, group: StatementGroup) -> Sequence[Frame]:
         """Return the frames of libraries between the program's line and the driver, nearest to the
         program first; empty if unknown.
         """

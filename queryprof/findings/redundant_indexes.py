@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 
 
-def _in_django(program: Program, group: Group) -> str:
+def _django_advice(program: Program, group: StatementGroup) -> str:
     if program.library(group.statement) != "django":
         return ""
     return (
@@ -18,7 +18,7 @@ def _in_django(program: Program, group: Group) -> str:
     )
 
 
-def redundant_index(program: Program) -> Iterator[Finding | None]:
+def find_redundant_indexes(program: Program) -> Iterator[Finding | None]:
     for schema in program.schemas.values():
         for index in schema.indexes:
             wider = next(
@@ -42,7 +42,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 continue
             of_table = sum(other.table == index.table for other in schema.indexes)
             most = max(writers, key=lambda group: group.totals.self_ns)
-            yield program.finding(
+            yield program.make_finding(
                 "redundant_index",
                 most,
                 sum(group.steady_ns for group in writers) / (of_table + 1),
@@ -54,7 +54,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 f"Drop {index.name}: {wider.name} serves the same"
-                f" queries.{_in_django(program, most)}",
+                f" queries.{_django_advice(program, most)}",
                 code=f"DROP INDEX {index.name};",
                 doubt="The gain is an estimate: the write time, split equally among the table and"
                 " its indexes.",

@@ -10,9 +10,9 @@ from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.units import average, counted, percent
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
-from queryprof.findings.queries import FEW, parent_of
+from queryprof.findings.queries import FEW, parent_query
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
@@ -46,7 +46,7 @@ OTHERS_WRITE = (
 )
 
 
-def duplicate_query(program: Program) -> Iterator[Finding | None]:
+def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         ratio = (
             group.given.repeats / group.given.samples if group.given.samples >= MIN_SAMPLES else 0.0
@@ -64,11 +64,15 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "it has no parameters, and nothing was written",
                 True,
             )
-        others = program.writers - group.process_ids
+        others = program.writing_process_ids - group.process_ids
         is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
         is_said = is_said and not is_volatile(group.statement)
-        if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
-            yield program.finding(
+        if (
+            is_said
+            and not program.belongs_to_other_call(group)
+            and not _is_lazy_load(program, group)
+        ):
+            yield program.make_finding(
                 "duplicate_query",
                 group,
                 group.cost_ns * ratio,
@@ -76,7 +80,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "Run it once and keep the result: before the loop, for the request, or in a"
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
-                program.loop_of(group),
+                program.innermost_loop(group),
                 doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
             )
@@ -119,15 +123,15 @@ def is_volatile(statement: str) -> bool:
     return any(time.kind in ("parameter", "text") or time.text == ")" for time in times)
 
 
-def _is_lazy_load(program: Program, group: Group) -> bool:
+def _is_lazy_load(program: Program, group: StatementGroup) -> bool:
     """Return whether the statement loads an attribute for each row of another query. A preload
     would load all these attributes at once, including equal ones.
     """
-    note = program.note_of(group) or ""
-    return note.startswith(LAZY) and parent_of(program, group) is not None
+    note = program.library_note(group) or ""
+    return note.startswith(LAZY) and parent_query(program, group) is not None
 
 
-def re_prepare(program: Program) -> Iterator[Finding | None]:
+def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
@@ -135,20 +139,22 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         # If more texts take turns than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
-            yield program.finding(
+            yield program.make_finding(
                 "re_prepare",
                 group,
-                min(1.0, prepared) * _prepared_ns(program, group),
+                min(1.0, prepared) * _preparation_ns(program, group),
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)} different"
-                        f" texts that differ {'' if group.has_list else 'only '}in their values:"
-                        " SQLite parses and plans each of them"
+                        f" texts that differ {'' if group.compares_with_list else 'only '}in their"
+                        " values: SQLite parses and plans each of them"
                     ),
                 ),
-                AS_MANY if group.has_list else AS_PARAMETERS,
-                program.loop_of(group),
-                code="" if group.has_list else _with_parameters(group.statement),
+                AS_MANY if group.compares_with_list else AS_PARAMETERS,
+                program.innermost_loop(group),
+                code=""
+                if group.compares_with_list
+                else _execute_with_parameters_code(group.statement),
                 doubt="The gain is an estimate: the time to prepare short statements"
                 + (
                     ", assuming that more texts take turns than a connection keeps (128)."
@@ -158,12 +164,12 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             )
 
 
-def _prepared_ns(program: Program, group: Group) -> float:
+def _preparation_ns(program: Program, group: StatementGroup) -> float:
     """Return the time to prepare a group's texts, if each execution has a different text."""
     is_compiled = program.library(group.statement) == "sqlalchemy" and group.line_ns is not None
     compiled_ns = shares.COMPILED * group.cost_ns if is_compiled else 0.0
     return max(shares.PREPARED * group.steady_ns, compiled_ns)
 
 
-def _with_parameters(statement: str) -> str:
+def _execute_with_parameters_code(statement: str) -> str:
     return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""

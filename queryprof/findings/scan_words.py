@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.analysis.units import average
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.selectivity import MANY_RETURNED
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import Token, tokens_of
 
@@ -29,16 +29,16 @@ CALLED = (
 )
 
 
-def stored_function(statement: str, served: Served) -> str:
+def store_function_result_advice(statement: str, index_help: IndexHelp) -> str:
     """Return advice to store the result of a function of the program that a statement compares; ""
     if there is no such function, or if it takes a parameter.
     """
     sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
-    fixes = (called_fix(side, served.functions) for side in sides)
+    fixes = (function_call_advice(side, index_help.functions) for side in sides)
     return next((one for one in fixes if "Store the result" in one), "")
 
 
-def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
+def function_call_advice(operand: Sequence[Token], functions: Sequence[str]) -> str:
     """Return how to avoid calling a function of the program in a comparison; "" if the operand has
     none.
     """
@@ -47,42 +47,44 @@ def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
     return (STORED if is_stored else CALLED).format(name=name) if name else ""
 
 
-def joined_rows_text(needed: float, returned: float) -> str:
+def joined_rows_in_words(needed: float, returned: float) -> str:
     return (
         f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
     )
 
 
-def index_fix(group: Group, served: Served | None, columns: str, is_unknown: bool) -> str:
-    if columns and served and served.by_reference:
+def index_fix(
+    group: StatementGroup, index_help: IndexHelp | None, columns: str, is_unknown: bool
+) -> str:
+    if columns and index_help and index_help.by_reference:
         several = (
             "indexes on the compared columns, and"
-            if served.code.count("CREATE") > 1
+            if index_help.code.count("CREATE") > 1
             else "an index"
         )
         return (
             f"Create {several} on the referring column ({columns}): the foreign key searches the"
             " rows that refer to each changed or deleted row."
         )
-    if columns and is_unknown and not (served and served.covering):
+    if columns and is_unknown and not (index_help and index_help.covering):
         return (
             f"An index on the compared columns ({columns}) helps if few rows share a value:"
             " --prove measures."
         )
     if columns:
-        several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
+        several = "indexes" if index_help and index_help.code.count("CREATE") > 1 else "an index"
         measure = (
             " The query still reads another table completely: let --prove measure it."
-            if served and served.still_scans
+            if index_help and index_help.still_scans
             else ""
         )
         return f"Create {several} on the compared columns: {columns}.{measure}"
-    if served is None:
+    if index_help is None:
         return "Create an index on the compared columns."
-    if served.functions:
-        stored = stored_function(group.statement, served)
-        return stored or CALLED.format(name=served.functions[0])
-    return IN_JSON if reads_json(group.statement) else served.without_index
+    if index_help.functions:
+        stored = store_function_result_advice(group.statement, index_help)
+        return stored or CALLED.format(name=index_help.functions[0])
+    return IN_JSON if reads_json(group.statement) else index_help.without_index
 
 
 def reads_json(statement: str) -> bool:
@@ -96,7 +98,7 @@ OF_DJANGO = "django_"
 """
 
 
-def compare_plainly(operand: Sequence[Token]) -> str:
+def plain_column_advice(operand: Sequence[Token]) -> str:
     """Return how to avoid a function around a column."""
     if any(name.startswith(OF_DJANGO) for name in functions_in(operand)):
         return (

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import average, counted, duration, percent, shortened
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import average, counted, duration, percent, shorten
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.model.postgresql import TableScan, UnindexedForeignKey
-from queryprof.sql.clauses import all_comparisons_of, column_of
+from queryprof.sql.clauses import all_comparisons_of, operand_column
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
 """A scan is reported if it reads at least this many rows, and this many times the rows that it
@@ -41,11 +41,11 @@ GENERIC = "The plan is for any values: the server may choose another plan for so
 NOT_PROVED = f"{GENERIC} Create the index, then use EXPLAIN to see whether the server uses it."
 
 
-def server_scan(program: Program) -> Iterator[Finding | None]:
+def find_server_scans(program: Program) -> Iterator[Finding | None]:
     """Find tables that are scanned for a few rows."""
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
-        scans = [one for one in plan.scans if _leaves_few(program, group, one)] if plan else []
+        scans = [one for one in plan.scans if _keeps_few_rows(program, group, one)] if plan else []
         if not plan or not scans:
             continue
         scan = max(scans, key=lambda one: one.share)
@@ -55,18 +55,18 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
         along = f" along {scan.index}" if scan.index else ""
         columns = scan.equals
         table = next(one for one in plan.tables if one.name == scan.table)
-        yield program.finding(
+        yield program.make_finding(
             "full_scan",
             group,
-            _served_ns(program, group) * scan.share * (1 - scan.rows / read),
+            _time_on_server_ns(program, group) * scan.share * (1 - scan.rows / read),
             (
                 (
                     f"PostgreSQL reads all of {scan.table}{along} ({rows_of(read)}) and expects"
-                    f" {rows_of(scan.rows)} after {shortened(scan.filter, MAX_CHARACTERS)}"
+                    f" {rows_of(scan.rows)} after {shorten(scan.filter, MAX_CHARACTERS)}"
                 ),
                 f"{executions}{returned}",
                 f"{percent(scan.share)} of the plan's cost",
-                *server_time(program, group),
+                *server_time_note(program, group),
             ),
             "Create an index on the filtered columns."
             if columns
@@ -74,13 +74,13 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
                 "Check whether an index fits the filter: one on its expression, or one that also"
                 " has the joined columns."
             ),
-            code=_create(table.quoted, columns, table.is_partitioned) if columns else "",
+            code=_create_index_sql(table.quoted, columns, table.is_partitioned) if columns else "",
             doubt=NOT_PROVED,
             most=Severity.HIGH if columns else Severity.MEDIUM,
         )
 
 
-def server_reference(program: Program) -> Iterator[Finding | None]:
+def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
     """Find DELETEs, and UPDATEs of keys, that scan a referring table for each row to check a
     foreign key. EXPLAIN does not show these scans.
     """
@@ -88,13 +88,17 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
         plan = program.server.plans.get(group.statement)
         if not plan or group.verb not in ("DELETE", "UPDATE") or not plan.tables:
             continue
-        table = next((one for one in plan.tables if _is_changed(group, one.name)), None)
-        keys = [one for one in table.references if _may_be_slow(group, one)] if table else []
+        table = next((one for one in plan.tables if _changes_table(group, one.name)), None)
+        keys = (
+            [one for one in table.references if _may_check_reference_slowly(group, one)]
+            if table
+            else []
+        )
         rows = max(group.rows, group.totals.statement_executions)
         least_ns = sum(MIN_ROW_NS * (one.rows or 0.0) for one in keys) * rows
         if not keys or group.steady_ns < least_ns:
             continue
-        yield program.finding(
+        yield program.make_finding(
             "full_scan",
             group,
             group.steady_ns * (1 - MIN_ROW_NS / (group.steady_ns / rows)),
@@ -108,25 +112,29 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
                     f" table and has no index: it reads {rows_of(one.rows or 0)} for each"
                     for one in keys
                 ),
-                *server_time(program, group),
+                *server_time_note(program, group),
             ),
             "Create an index on the referring columns.",
-            code=" ".join(_create(one.table, one.columns, one.is_partitioned) for one in keys),
+            code=" ".join(
+                _create_index_sql(one.table, one.columns, one.is_partitioned) for one in keys
+            ),
         )
 
 
-def _may_be_slow(group: Group, reference: UnindexedForeignKey) -> bool:
+def _may_check_reference_slowly(group: StatementGroup, reference: UnindexedForeignKey) -> bool:
     """Return whether a foreign key of a large table searches the rows that refer to a deleted or
     changed row.
     """
     changed = {
-        column_of(one.left) for one in all_comparisons_of(group.statement) if one.clause == "SET"
+        operand_column(one.left)
+        for one in all_comparisons_of(group.statement)
+        if one.clause == "SET"
     }
     is_touched = group.verb == "DELETE" or not changed.isdisjoint(reference.keys)
     return is_touched and (reference.rows or 0) >= MANY_ROWS
 
 
-def _create(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
+def _create_index_sql(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
     """Return SQL that creates the index without blocking writes. Partitioned tables do not allow
     CONCURRENTLY (https://www.postgresql.org/docs/current/sql-createindex.html).
     """
@@ -134,11 +142,11 @@ def _create(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
     return f"CREATE INDEX {how}ON {table} ({', '.join(columns)});"
 
 
-def _is_changed(group: Group, table: str) -> bool:
+def _changes_table(group: StatementGroup, table: str) -> bool:
     return table.rpartition(".")[2] == group.clauses.changed
 
 
-def bad_estimate(program: Program) -> Iterator[Finding | None]:
+def find_bad_row_estimates(program: Program) -> Iterator[Finding | None]:
     """Find plans of several tables for which the server expects many more, or many fewer, rows than
     the query returns. This rule uses only statements without parameters, because the expected rows
     depend on the values.
@@ -148,16 +156,16 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
         returned = group.totals.rows_each
         if not plan or plan.parameters or returned is None or len(plan.tables) < 2:
             continue
-        if not group.reads or not _takes_all(group):
+        if not group.reads or not _fetches_all_rows(group):
             continue
         more, fewer = max(returned, plan.rows, 1.0), max(min(returned, plan.rows), 1.0)
         if more < FAR_TIMES * fewer or more < MANY_ROWS:
             continue
         names = ", ".join(one.quoted for one in plan.tables)
-        yield program.finding(
+        yield program.make_finding(
             "bad_estimate",
             group,
-            _served_ns(program, group),
+            _time_on_server_ns(program, group),
             (
                 (
                     f"PostgreSQL expects {rows_of(plan.rows)}, but the query returns"
@@ -165,7 +173,7 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
                     f" ({counted(group.totals.statement_executions, 'execution')})"
                 ),
                 *(_statistics_age(one.name, one.changed, one.analyzed) for one in plan.tables),
-                *server_time(program, group),
+                *server_time_note(program, group),
             ),
             f"Run ANALYZE {names}. If the statistics are new: CREATE STATISTICS on columns that"
             " depend on each other, or on an expression.",
@@ -174,7 +182,7 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
+def _keeps_few_rows(program: Program, group: StatementGroup, scan: TableScan) -> bool:
     """Return whether a scan reads many rows to keep a few, and the executions took long enough for
     such a scan.
     """
@@ -183,18 +191,18 @@ def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
         return False
     executions = group.totals.statement_executions
     least_ns = MIN_ROW_NS * read * scan.loops
-    is_likely = bool(executions) and _served_ns(program, group) >= least_ns * executions
+    is_likely = bool(executions) and _time_on_server_ns(program, group) >= least_ns * executions
     # The query returns most rows that it reads, whatever the planner expects.
     returns_all = group.reads and (group.totals.rows_each or 0) * TIMES_RETURNED > read
     return is_likely and not returns_all
 
 
-def _takes_all(group: Group) -> bool:
+def _fetches_all_rows(group: StatementGroup) -> bool:
     """Return whether the program fetched all rows of the executions."""
-    return group.calls_of.keys() <= WHOLE_FETCHES and bool(group.rows)
+    return group.calls_by_operation.keys() <= WHOLE_FETCHES and bool(group.rows)
 
 
-def _served_ns(program: Program, group: Group) -> float:
+def _time_on_server_ns(program: Program, group: StatementGroup) -> float:
     """Return the most time that the executions take on the server: the round trip, or the mean that
     the server reports.
     """
@@ -204,7 +212,7 @@ def _served_ns(program: Program, group: Group) -> float:
     return min(group.steady_ns, time.mean_ns * group.totals.statement_executions)
 
 
-def server_time(program: Program, group: Group) -> tuple[str, ...]:
+def server_time_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
     """Return the server's time and the round trip; empty if unknown."""
     time = program.server.times.get(group.statement)
     if time is None or not group.totals.statement_executions:

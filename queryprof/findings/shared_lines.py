@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.library_frames import COLUMN, LAZY, MANY, is_own
-from queryprof.findings.groups import Group
+from queryprof.analysis.library_frames import COLUMN, LAZY, MANY, is_library_statement
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import AUTOFLUSH
-from queryprof.findings.recorded import Recorded
+from queryprof.findings.recorded import RecordedData
 from queryprof.model import Frame
 from queryprof.sql.tokens import tokens_of
 
@@ -30,24 +30,24 @@ itself. The limit is above 1, because some calls are timed separately.
 
 
 @dataclass(frozen=True)
-class SharedLines(Recorded):
+class SharedLines(RecordedData):
     """The recorded data, with lines that several statements share."""
 
     @cached_property
-    def _callers(self) -> Mapping[object, Group]:
+    def _main_statements_by_line(self) -> Mapping[object, StatementGroup]:
         """The main statement of each line that calls a library, by place. This is the statement
         that runs most often. Among equally frequent statements it is a write, unless the write is
         an autoflush before a query.
         """
-        found: dict[object, Group] = {}
+        found: dict[object, StatementGroup] = {}
         for group in self.all_groups:
             place = place_of(group.site.frame)
             if self._shares_line(group) and group.line_ns is not None:
                 first = found.setdefault(place, group)
-                found[place] = group if self._comes_before(group, first) else first
+                found[place] = group if self._is_more_important(group, first) else first
         return found
 
-    def _comes_before(self, group: Group, first: Group) -> bool:
+    def _is_more_important(self, group: StatementGroup, first: StatementGroup) -> bool:
         """Return whether the line's call is made for this statement rather than for `first`."""
         one, other = (each.totals.statement_executions for each in (group, first))
         least, most = sorted((self._statement_rank(group), self._statement_rank(first)))
@@ -57,22 +57,22 @@ class SharedLines(Recorded):
             return self._statement_rank(group) == most
         return group.cost_ns > first.cost_ns
 
-    def _statement_rank(self, group: Group) -> int:
+    def _statement_rank(self, group: StatementGroup) -> int:
         """Return a statement's importance among the statements that a library executes in one
         line.
         """
-        if self.is_flushed(group):
+        if self.is_orm_flush(group):
             return -1
         return IMPORTANCE.get(group.verb, 0)
 
-    def is_flushed(self, group: Group) -> bool:
+    def is_orm_flush(self, group: StatementGroup) -> bool:
         """Return whether an ORM executes this write before a query, so that the query finds the new
         rows.
         """
-        return (group.statement, group.site.frame) in self._flushed
+        return (group.statement, group.site.frame) in self._orm_flushes
 
     @cached_property
-    def _flushed(self) -> set[tuple[str, Frame | None]]:
+    def _orm_flushes(self) -> set[tuple[str, Frame | None]]:
         return {
             (statement, frame)
             for statement, stacks in self._stacks.items()
@@ -81,50 +81,53 @@ class SharedLines(Recorded):
             for frame in stack
         }
 
-    def flushed_before(self, group: Group) -> bool:
+    def follows_unneeded_flush(self, group: StatementGroup) -> bool:
         """Return whether an ORM writes to tables before a query that does not read these tables."""
         place = place_of(group.site.frame)
         written = {
             one.clauses.changed
-            for one in self.near(group.function)
-            if one.writes and place_of(one.site.frame) == place and self.is_flushed(one)
+            for one in self.groups_of_function(group.function)
+            if one.writes and place_of(one.site.frame) == place and self.is_orm_flush(one)
         }
         read = {token.text.strip('"`') for token in tokens_of(group.statement)}
         return bool(written) and not written & read
 
-    def is_inside(self, group: Group) -> bool:
+    def belongs_to_other_call(self, group: StatementGroup) -> bool:
         """Return whether a library executes the group's statement in a call that the program makes
         for another statement.
         """
         if not self._shares_line(group):
             return False
-        first = self._callers.get(place_of(group.site.frame))
+        first = self._main_statements_by_line.get(place_of(group.site.frame))
         return first is not None and first is not group
 
-    def also_loaded(self, group: Group) -> tuple[str, ...]:
+    def other_loaded_attributes(self, group: StatementGroup) -> tuple[str, ...]:
         """Return the other attributes that an ORM loads in a lazy load's line about as often. The
         line's time includes these loads.
         """
         place, runs = place_of(group.site.frame), group.totals.statement_executions
         others = {
-            (self.note_of(one) or "").partition(" in ")[0].removeprefix(LAZY)
-            for one in self.near(group.function)
+            (self.library_note(one) or "").partition(" in ")[0].removeprefix(LAZY)
+            for one in self.groups_of_function(group.function)
             if one.statement != group.statement
             and place_of(one.site.frame) == place
             and AS_OFTEN * one.totals.statement_executions >= runs
-            and (self.note_of(one) or "").startswith(LAZY)
+            and (self.library_note(one) or "").startswith(LAZY)
         }
         names = {one.removeprefix(MANY).removeprefix(COLUMN) for one in others}
         return tuple(sorted(names)) if self._shares_line(group) else ()
 
-    def _shares_line(self, group: Group) -> bool:
+    def _shares_line(self, group: StatementGroup) -> bool:
         """Return whether a library's call also executes other statements, apart from the library's
         own.
         """
-        return group.shares_line and place_of(group.site.frame) not in self._beside_own
+        return (
+            group.shares_line
+            and place_of(group.site.frame) not in self._places_with_library_statements
+        )
 
     @cached_property
-    def _beside_own(self) -> set[object]:
+    def _places_with_library_statements(self) -> set[object]:
         """The places where a library's calls execute one statement of the program, and otherwise
         only the library's own statements. Django executes such a statement for each query that it
         lists.
@@ -133,8 +136,8 @@ class SharedLines(Recorded):
         others: dict[object, float] = defaultdict(float)
         for group in self.all_groups:
             place, runs = place_of(group.site.frame), group.totals.statement_executions
-            if any(map(is_own, self._stacks.get(group.statement, ()))):
+            if any(map(is_library_statement, self._stacks.get(group.statement, ()))):
                 own[place] += runs
-            elif group.others_each:
-                others[place] += group.others_each * runs
+            elif group.other_statements_per_pass:
+                others[place] += group.other_statements_per_pass * runs
         return {place for place, runs in others.items() if runs <= MAX_OTHERS_PER_OWN * own[place]}

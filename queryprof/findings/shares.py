@@ -83,7 +83,7 @@ saves 0.55 to 0.95 of that time.
 """
 
 
-def saved_of_scan(
+def scan_saving_share(
     read: float, taken: float, more: float = FETCHED_ROWS, lookup: float = LOOKUP_ROWS
 ) -> float:
     """Return the share of a scanning statement's time that an index saves.
@@ -99,14 +99,14 @@ def saved_of_scan(
     return max(0.0, wins) / (max(read, 1.0) + CALL_ROWS + more * further)
 
 
-def saved_of_groups(read: float) -> float:
+def grouping_saving_share(read: float) -> float:
     """Return the share of the time that a covering index saves for a query that groups `read` rows,
     or finds distinct values in them.
     """
     return GROUPED * read / (read + GROUPED_ROWS)
 
 
-def needed_share(totals: Totals) -> float:
+def needed_vm_steps_share(totals: Totals) -> float:
     """Return the part of a statement's VM steps that its returned rows need in a good plan; 0 if
     unknown.
     """

@@ -7,28 +7,28 @@ from __future__ import annotations
 from math import inf
 
 from queryprof.analysis.units import duration
-from queryprof.findings.groups import MAIN_THREAD, Group
+from queryprof.findings.groups import MAIN_THREAD, StatementGroup
 from queryprof.model import Profile
 
 MAX_THREADS = 60
 """The most threads with names of their own in a recording, minus a margin."""
 
 
-def share_without_waits(group: Group) -> float:
+def share_without_waits(group: StatementGroup) -> float:
     """Return the share of a statement's time that remains if each execution takes the median time.
     Among parallel threads, few executions wait for each other, but these few wait long. For one
     thread, the share is 1.
     """
-    return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
+    return min(1.0, group.total_median_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
 
-def threads_doubt(group: Group) -> str:
+def parallel_threads_doubt(group: StatementGroup) -> str:
     if group.threads < 2:
         return ""
     number = f"{group.threads} threads" if group.threads < MAX_THREADS else "Many threads"
     return (
         f"{number} run it: their waits for each other (the interpreter's lock) are not counted."
-        f" If each execution took the median, the total would be {duration(group.alone_ns)}"
+        f" If each execution took the median, the total would be {duration(group.total_median_ns)}"
         f" instead of {duration(group.steady_ns)}."
     )
 
@@ -43,7 +43,7 @@ WORKS = 0.2
 """The main thread works if its CPU time is at least this share of the run."""
 
 
-def longest_gain_ns(group: Group, profile: Profile) -> float:
+def longest_gain_ns(group: StatementGroup, profile: Profile) -> float:
     """Return the most time that the run can save without the group's executions in a background
     thread. If the main thread works at the same time, the main thread's own work remains. The
     result is infinite for other threads and for calls that are handed to a thread.

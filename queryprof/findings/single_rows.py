@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration, shortened
+from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import is_slow_on_server
 from queryprof.findings.libraries import ONE_CHANGE, ONE_INSERT
-from queryprof.findings.library_calls import fix_of
+from queryprof.findings.library_calls import batched_call_advice
 from queryprof.findings.program import Program
 from queryprof.findings.queries import (
     FEW,
-    line_time,
-    parent_of,
-    repeated_in_spans,
+    line_time_in_words,
+    parent_query,
+    repeats_by_statement_site,
 )
-from queryprof.findings.side_by_side import share_without_waits, threads_doubt
+from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.transactions import has_own_commits
 
 MAX_ROWS = 2
@@ -45,11 +45,11 @@ DELETE_AT_ONCE = (
 """How to write the fix without a library."""
 
 
-def single_inserts(program: Program) -> Iterator[Finding | None]:
+def find_single_row_inserts(program: Program) -> Iterator[Finding | None]:
     """Find loops that insert rows one by one, through a library that takes longer per row than the
     driver.
     """
-    for group in _one_by_one(program, ("INSERT",)):
+    for group in _groups_in_row_loops(program, ("INSERT",)):
         library = program.library(group.statement)
         runs = group.totals.statement_executions
         if library in ONE_INSERT:
@@ -57,30 +57,33 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
             # (benchmarks/gains.py).
             is_timed = group.line_ns is not None
             saved_ns = group.cost_ns - group.steady_ns if is_timed else group.steady_ns
-            yield program.finding(
+            yield program.make_finding(
                 "single_inserts",
                 group,
                 share_without_waits(group) * saved_ns * (1 - 1 / runs),
                 (
                     (
                         f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)}"
-                        f" each{line_time(program, group)}"
+                        f" each{line_time_in_words(program, group)}"
                     ),
                 ),
-                (fix_of(library, program.calls_by(group)) or ONE_INSERT[library])
-                + _handlers_note(program, group),
-                program.loop_of(group),
-                doubt=threads_doubt(group),
+                (
+                    batched_call_advice(library, program.called_library_functions(group))
+                    or ONE_INSERT[library]
+                )
+                + _event_handlers_note(program, group),
+                program.innermost_loop(group),
+                doubt=parallel_threads_doubt(group),
             )
 
 
-def _handlers_note(program: Program, group: Group) -> str:
+def _event_handlers_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence about the program's functions that a library calls during the statement's
     line, such as handlers of signals and events. A bulk insert may not call them.
     """
     frame, found = group.site.frame, dict[str, None]()
     for other in program.all_groups:
-        path = program.path_of(other)
+        path = program.path_inside_request(other)
         place = path.index(frame) if frame in path else 0
         if place:
             found.setdefault(f"{path[place - 1].function.rpartition('.')[2]}()")
@@ -98,52 +101,54 @@ COMPUTED = {
 """By library: a doubt, because the fix saves little if SQL cannot compute the new values."""
 
 
-def single_changes(program: Program) -> Iterator[Finding | None]:
+def find_single_row_changes(program: Program) -> Iterator[Finding | None]:
     """Find loops that change rows one by one where a single statement would do."""
-    for group in _one_by_one(program, CHANGES):
+    for group in _groups_in_row_loops(program, CHANGES):
         if has_own_commits(program, group):
             continue  # the loop is around transactions, and their commits take the time
         if is_slow_on_server(program, group):
             continue  # one statement for all rows would take as long
-        runs, parent = group.totals.statement_executions, parent_of(program, group)
+        runs, parent = group.totals.statement_executions, parent_query(program, group)
         library = program.library(group.statement)
         plain_delete = group.verb == "DELETE" and library not in ONE_CHANGE
         of_each = duration(group.steady_ns / runs)
         # Some drivers do not report how many rows a statement changed.
         rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
         changed = f"{counted(runs, 'execution')} of {of_each} each{rows}"
-        evidence = [f"{changed}{line_time(program, group)}"]
+        evidence = [f"{changed}{line_time_in_words(program, group)}"]
         if parent:
             evidence.append(
-                f"as often as {shortened(parent.statement, 80)} returns rows"
+                f"as often as {shorten(parent.statement, 80)} returns rows"
                 f" ({counted(parent.rows, 'row')})"
             )
-        yield program.finding(
+        yield program.make_finding(
             "single_changes",
             group,
             share_without_waits(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
-            fix_of(library, program.calls_by(group))
+            batched_call_advice(library, program.called_library_functions(group))
             or (DELETE_AT_ONCE if plain_delete else ONE_CHANGE.get(library, AT_ONCE)).format(
                 verb=group.verb
             ),
-            program.loop_of(group),
-            doubt=threads_doubt(group) or COMPUTED.get(library, STILL_EACH),
+            program.innermost_loop(group),
+            doubt=parallel_threads_doubt(group) or COMPUTED.get(library, STILL_EACH),
             most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,
         )
 
 
-def awaited_rows(program: Program) -> Iterator[Finding | None]:
+def find_awaited_rows(program: Program) -> Iterator[Finding | None]:
     """Find loops in which an async driver hands each row to its thread. One call could fetch or
     insert many rows.
     """
     for group in program.groups:
         if group.handed_ns <= group.steady_ns:
             continue
-        fetches = group.calls_of.get("fetchone", 0) + group.calls_of.get("next", 0)
+        fetches = group.calls_by_operation.get("fetchone", 0) + group.calls_by_operation.get(
+            "next", 0
+        )
         if group.reads and fetches >= FEW * max(1, group.totals.executions):
             yield _awaited_rows_finding(program, group, fetches, "fetched", FETCH_MANY)
-    for group in _one_by_one(program, ("INSERT", "REPLACE")):
+    for group in _groups_in_row_loops(program, ("INSERT", "REPLACE")):
         is_library_s = program.library(group.statement) in ONE_INSERT  # see single_inserts
         if group.handed_ns > group.steady_ns and not (
             is_library_s or has_own_commits(program, group)
@@ -154,10 +159,10 @@ def awaited_rows(program: Program) -> Iterator[Finding | None]:
 
 
 def _awaited_rows_finding(
-    program: Program, group: Group, calls: int, done: str, fix: str
+    program: Program, group: StatementGroup, calls: int, done: str, fix: str
 ) -> Finding | None:
     each_ns = group.handed_ns / calls
-    return program.finding(
+    return program.make_finding(
         "awaited_rows",
         group,
         group.handed_ns * (1 - 1 / calls),
@@ -169,20 +174,20 @@ def _awaited_rows_finding(
             ),
         ),
         fix,
-        program.loop_of(group),
+        program.innermost_loop(group),
     )
 
 
-def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
-    repeated = repeated_in_spans(program)
+def _groups_in_row_loops(program: Program, verbs: tuple[str, ...]) -> Iterator[StatementGroup]:
+    repeated = repeats_by_statement_site(program)
     for group in program.groups:
         runs = group.totals.statement_executions
         if group.verb not in verbs or runs < FEW or group.rows > MAX_ROWS * runs:
             continue  # few executions, or many rows each
         in_loop = (group.statement, group.site.frame) in repeated or (
-            program.loop_of(group) and group.executions_outside >= FEW
+            program.innermost_loop(group) and group.executions_outside_spans >= FEW
         )
-        if in_loop and not program.is_inside(
+        if in_loop and not program.belongs_to_other_call(
             group
         ):  # otherwise the call's main statement is reported
             yield group

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from queryprof.analysis.call_sites import Place, Sites, place_of
-from queryprof.findings.groups import TRIMMED, Group
+from queryprof.findings.groups import TRIMMED, StatementGroup
 from queryprof.model import Exemplar, Profile
 
 SKEWED = 10
 """An execution that returns this many times the rows of the others is not slow by chance."""
 
 
-def note_skew(groups: Iterable[Group], profile: Profile, sites: Sites) -> None:
+def set_skewed_times(groups: Iterable[StatementGroup], profile: Profile, sites: Sites) -> None:
     """Note how much longer a line takes for a statement's longest execution, if the rows of that
     execution explain the difference.
 

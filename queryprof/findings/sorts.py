@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.marks import SCAN, SORT
-from queryprof.analysis.plans import signs_of
-from queryprof.analysis.units import average, counted, rows_of_scan
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.plans import plan_signs
+from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
-from queryprof.findings.indexes import SCAN_STEPS, works_hard
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.indexes import SCAN_STEPS, uses_excess_vm_steps
 from queryprof.findings.program import Program
-from queryprof.findings.selectivity import has_enough_rows
+from queryprof.findings.selectivity import can_stop_early
 from queryprof.findings.work import (
     ONCE,
-    code_of,
+    could_stop_early,
+    fix_unless_plan_differs,
     groups_with_mark,
-    sorts_less,
-    step_of,
-    stops_early,
-    unless_changed,
+    helpful_index_sql,
+    index_sorts_less,
+    marked_plan_step,
 )
 from queryprof.sql.tokens import Token, tokens_of
 
@@ -44,31 +44,33 @@ RANDOM_KEYS = (
 )
 
 
-def random_order(program: Program) -> Iterator[Finding | None]:
+def find_random_order(program: Program) -> Iterator[Finding | None]:
     """Find queries that sort a whole table in random order to return a few rows."""
     for group in program.groups:
         totals = group.totals
-        is_few = group.reads and works_hard(totals.vm_steps or 0.0, totals.rows_each or 0.0)
-        if not is_few or not _is_random(tokens_of(group.statement)):
+        is_few = group.reads and uses_excess_vm_steps(
+            totals.vm_steps or 0.0, totals.rows_each or 0.0
+        )
+        if not is_few or not _takes_random_rows(tokens_of(group.statement)):
             continue
         is_of_django = program.library(group.statement) == "django"
-        yield program.finding(
+        yield program.make_finding(
             "temp_btree_sort",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} read and sort"
-                    f" {rows_of_scan(totals.full_scan_steps or 0)} each to return"
+                    f" {scanned_rows_in_words(totals.full_scan_steps or 0)} each to return"
                     f" {average(totals.rows_each)}"
                 ),
             ),
             RANDOM_KEYS.format(sort='`.order_by("?")`' if is_of_django else "ORDER BY random()"),
-            program.loop_of(group),
+            program.innermost_loop(group),
         )
 
 
-def _is_random(tokens: Sequence[Token]) -> bool:
+def _takes_random_rows(tokens: Sequence[Token]) -> bool:
     """Return whether a statement is sorted by a random number, and returns a part of the rows."""
     sorts = [one.keyword == "ORDER" and not one.depth for one in tokens]
     place = sorts.index(True) if True in sorts else len(tokens)
@@ -77,41 +79,42 @@ def _is_random(tokens: Sequence[Token]) -> bool:
     return len(after) == 2 and after[0].named in RANDOM and after[1].text == "(" and is_limited
 
 
-def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    scanning = (group for group in groups_with_mark(program, SCAN) if stops_early(group))
+def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
+    scanning = (group for group in groups_with_mark(program, SCAN) if could_stop_early(group))
     for group in (*groups_with_mark(program, SORT), *scanning):
         totals = group.totals
         limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0
-        served = program.served(group)
+        index_help = program.index_help(group)
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-        if not (served.sorts_less or served.is_other) if served else is_matched:
+        if not (index_help.sorts_less or index_help.is_other) if index_help else is_matched:
             continue  # no index has this order
-        takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
-        may_be_few = bool(limited and scanned) and has_enough_rows(group, served) is None
-        read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
+        takes_few = limited or (index_sorts_less(program, group) and _sorts_for_few_rows(group))
+        may_be_few = bool(limited and scanned) and can_stop_early(group, index_help) is None
+        read = f", and reads {scanned_rows_in_words(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (
             limited or group.given.repeats or totals.executions > 10
         ):
             continue
-        yield program.finding(
+        yield program.make_finding(
             "temp_btree_sort",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals) if takes_few else shares.SORTED),
+            group.steady_ns
+            * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
                     f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
                 ),
-                step_of(group, SORT),
+                marked_plan_step(group, SORT),
             ),
-            unless_changed(
+            fix_unless_plan_differs(
                 program,
                 group,
-                f"Create an index in the order of {_sorted_for(group)} (the compared columns"
-                " first): the rows then come sorted"
+                f"Create an index in the order of {_clause_needing_sort(group)} (the compared"
+                " columns first): the rows then come sorted"
                 + (", and LIMIT stops after the first rows." if limited else "")
-                + (AFTER_OFFSET if group.skips else "")
+                + (AFTER_OFFSET if group.skips_many_rows else "")
                 + (
                     (", and SQLite makes no more rows than the program fetches.")
                     if takes_few > limited
@@ -119,7 +122,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 )
                 + ("" if takes_few else "."),
             ),
-            code=code_of(program, group) if sorts_less(program, group) else "",
+            code=helpful_index_sql(program, group) if index_sorts_less(program, group) else "",
             doubt=(
                 FEW_MATCH
                 if may_be_few
@@ -133,21 +136,21 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _sorted_for(group: Group) -> str:
+def _clause_needing_sort(group: StatementGroup) -> str:
     """Return the clause that needs the sorted rows."""
-    words = {word for plan in group.plans for word in signs_of(plan).temporary}
+    words = {word for plan in group.plans for word in plan_signs(plan).temporary}
     return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
 
 
-def _sorts_for_few(group: Group) -> bool:
+def _sorts_for_few_rows(group: StatementGroup) -> bool:
     """Return whether the query sorts for ORDER BY alone, and sorts many more rows than the program
     fetches.
     """
     totals = group.totals
     scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
-    is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    is_plain = all(plan_signs(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return (
         is_plain
         and not group.clauses.groups
-        and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
+        and uses_excess_vm_steps((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
     )

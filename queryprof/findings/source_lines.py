@@ -13,39 +13,39 @@ TaskFinder = Callable[[Frame], bool | None]
 NO_TASKS: TaskFinder = lambda _: None  # noqa: E731 no source is known
 
 
-class Lines(Protocol):
+class SourceLines(Protocol):
     """Facts about lines in the program's source, as far as the source is known."""
 
-    def follows_rows(self, frame: Frame) -> bool:
+    def needs_previous_row(self, frame: Frame) -> bool:
         """Return whether a query in a loop needs a row of the query before it."""
 
-    def sleeps(self, frame: Frame) -> bool:
+    def loop_sleeps(self, frame: Frame) -> bool:
         """Return whether each pass of the loop in this line sleeps."""
 
-    def adds_to(self, frame: Frame) -> frozenset[str]:
+    def attributes_appended_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
 
-    def reduces(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
         """Return what a line reduces the rows of its query to: count, sum, exists, first, or ""."""
 
 
-class NoLines:
+class UnknownSourceLines:
     """The facts if no source is known."""
 
-    def follows_rows(self, frame: Frame) -> bool:  # noqa: ARG002
+    def needs_previous_row(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
-    def sleeps(self, frame: Frame) -> bool:  # noqa: ARG002
+    def loop_sleeps(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
-    def adds_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002
+    def attributes_appended_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
 
-    def reduces(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
+    def row_reduction(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
         return ""
 
 
-NO_LINES = NoLines()
+NO_LINES = UnknownSourceLines()
 
 LoopFinder = Callable[[Frame, str], Frame | None]
 """Returns the line of the loop around a frame's line, as a frame of the same function. Returns None

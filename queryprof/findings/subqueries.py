@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 from queryprof.analysis.marks import CORRELATED, MANY_ROWS
 from queryprof.analysis.units import average, counted
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.indexes import SCAN_STEPS
 from queryprof.findings.program import Program
-from queryprof.findings.work import code_of, groups_with_mark, step_of, unless_changed
+from queryprof.findings.work import (
+    fix_unless_plan_differs,
+    groups_with_mark,
+    helpful_index_sql,
+    marked_plan_step,
+)
 
 STEPS_OF_SEARCHES = 500
 """At this many VM steps per row or more, a subquery's searches take most of the time. A search for
@@ -30,33 +35,33 @@ NOT_CORRELATED = (
 )
 
 
-def correlated_subquery(program: Program) -> Iterator[Finding | None]:
+def find_correlated_subqueries(program: Program) -> Iterator[Finding | None]:
     for group in groups_with_mark(program, CORRELATED):
-        totals, code = group.totals, code_of(program, group)
+        totals, code = group.totals, helpful_index_sql(program, group)
         with_index = ", or create an index on the columns that the subquery compares"
-        yield program.finding(
+        yield program.make_finding(
             "correlated_subquery",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
                     f" VM steps to return {rows_of(totals.rows_each or 0)}"
                 ),
-                step_of(group, CORRELATED),
+                marked_plan_step(group, CORRELATED),
             ),
-            unless_changed(
+            fix_unless_plan_differs(
                 program,
                 group,
                 "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
-                f"{with_index if code or not program.served(group) else ''}.",
+                f"{with_index if code or not program.index_help(group) else ''}.",
             ),
             code=code,
         )
-    yield from _searching_subqueries(program)
+    yield from _find_searching_subqueries(program)
 
 
-def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
+def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
     """Find subqueries that search many rows by an index for each row, such as a running total. The
     plan looks good, but the number of steps is high.
     """
@@ -66,14 +71,14 @@ def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
         steps = [step.strip() for plan in group.plans for step in plan if "CORRELATED" in step]
         if not steps or (totals.vm_steps or 0.0) < STEPS_OF_ROWS * rows:
             continue
-        is_served = bool(program.served(group)) and bool(code_of(program, group))
+        is_served = bool(program.index_help(group)) and bool(helpful_index_sql(program, group))
         least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
         if (totals.vm_steps or 0.0) < least * rows:
             continue
-        yield program.finding(
+        yield program.make_finding(
             "correlated_subquery",
             group,
-            group.steady_ns * (1 - shares.needed_share(totals)),
+            group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
@@ -82,7 +87,7 @@ def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
                 steps[0],
             ),
             NOT_CORRELATED,
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt="It is unknown how many of the steps belong to the subquery.",
             most=Severity.LOW,
         )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import Function
 from queryprof.analysis.units import average, counted, duration
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.groups import Group
+from queryprof.findings.groups import GroupsByFunction, StatementGroup
 from queryprof.findings.libraries import EXPIRES
 from queryprof.findings.one_transaction import (
     BY_ITSELF,
     MEANWHILE,
-    around_each,
-    around_the_loop,
-    keeps_rows_locked,
+    locked_rows_doubt,
+    loop_commits_fix,
+    own_transactions_fix,
 )
 from queryprof.findings.program import Program
 from queryprof.findings.recorded import HEAVY_SHARE, MAX_NEAR
@@ -46,9 +46,7 @@ MIN_COMMITS_PER_WRITE = 0.8
 """At this many commits per write or more, each write has a commit of its own."""
 
 NEAR_FRAMES = 2
-"""A statement and its commit are near each other within this many frames: the function and its
-caller.
-"""
+"""A statement and its commit are near within this many frames: the function and its caller."""
 
 MOVE_WAITS_OUT = (
     "The program mostly waits for something else: keep slow work out of the transaction, and"
@@ -78,25 +76,25 @@ class _Commits:
     most: Severity = Severity.HIGH
 
 
-def commit_per_write(program: Program) -> Iterator[Finding | None]:
+def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
-    by_function = changing_by_function(program)
+    by_function = changes_by_function(program)
     for group in program.all_groups:  # a write may be quick and its commit slow
-        writes = _writes_of(group)
+        writes = _write_count(group)
         if not group.writes or writes < FEWEST:
             continue
-        executemanys = group.calls_of.get("executemany", 0)
-        own = program.own_transactions(group)
+        executemanys = group.calls_by_operation.get("executemany", 0)
+        own = program.own_transaction_count(group)
         is_known = own >= max(FEW, 2 * executemanys)
         number = own if is_known and own < MIN_COMMITS_PER_WRITE * writes else writes
-        if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
+        if group.executions_outside_spans < FEW and number <= A_SPAN * _span_count(program, group):
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
         # Locks are not always known. A write that exceeds the cache also syncs before its commit.
         has_own = is_known or (group.files.syncs >= MIN_COMMITS_PER_WRITE * writes > committed)
         if has_own:
-            found = _own_commits(program, group, number, bool(committed))
+            found = _commits_per_write(program, group, number, bool(committed))
         elif commits and not executemanys:
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # another statement has the same commits
@@ -106,8 +104,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         else:
             continue
         # A transaction belongs to one file (or to several ATTACHed ones).
-        files = program.files_of([group.statement])
-        if 2 * files > found.number or not _are_many(program, found.number, found.cost_ns):
+        files = program.database_file_count([group.statement])
+        if 2 * files > found.number or not _are_many_commits(program, found.number, found.cost_ns):
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
@@ -115,24 +113,26 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
         if not has_own and found.cost_ns > 2 * sum(g.work_ns for g in commits):
-            evidence += _slow_line(commits)
+            evidence += _slowest_commit_note(commits)
             fix += EXPIRES.get(program.library(group.statement), "")
         is_synced = sync_ns >= found.cost_ns / 2 and not executemanys and 2 * syncs >= found.number
-        against = _claim_doubt(program, group, by_function) or keeps_rows_locked(program, group)
-        waits = _waits_between(program, group)
-        yield program.finding(
+        against = _job_claim_doubt(program, group, by_function) or locked_rows_doubt(program, group)
+        waits = _waits_between_writes(program, group)
+        yield program.make_finding(
             "commit_per_write",
             group,
             found.cost_ns * (1 - max(1, files) / found.number),
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt=against or found.doubt or MOVE_WAITS_OUT * waits,
             most=Severity.LOW if against or waits else found.most,
         )
 
 
-def _own_commits(program: Program, group: Group, number: int, has_others: bool) -> _Commits:
+def _commits_per_write(
+    program: Program, group: StatementGroup, number: int, has_others: bool
+) -> _Commits:
     """Return the commits of writes that are transactions of their own."""
     # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single transaction.
     is_each_synced = 2 * group.files.syncs >= number
@@ -142,45 +142,47 @@ def _own_commits(program: Program, group: Group, number: int, has_others: bool) 
         number,
         (
             f"each is its own transaction{alone}"
-            if number == _writes_of(group)
+            if number == _write_count(group)
             else f"{counted(number, 'separate transaction')}{alone}"
         ),
-        around_each(program, group),
+        own_transactions_fix(program, group),
     )
 
 
 def _shared_commits(
     program: Program,
-    group: Group,
-    commits: Sequence[Group],
-    by_function: Mapping[Function, list[Group]],
+    group: StatementGroup,
+    commits: Sequence[StatementGroup],
+    by_function: GroupsByFunction,
 ) -> _Commits:
     """Return the commits that follow a group's writes in the program."""
     committed = sum(one.totals.executions for one in commits)
     cost_ns = sum(g.work_ns for g in commits)
     cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
-    all_writes = _writes_with(program, commits, by_function)
-    doubt, most = _of_several(all_writes / committed, group.totals.rows / max(_writes_of(group), 1))
+    all_writes = _writes_in_commits(program, commits, by_function)
+    doubt, most = _multiple_writes_doubt(
+        all_writes / committed, group.totals.rows / max(_write_count(group), 1)
+    )
     return _Commits(
         cost_ns,
         min(committed, all_writes),  # further writes have no commit
         f"{counted(committed, 'commit')}",
-        around_the_loop(program, group, commits),
+        loop_commits_fix(program, group, commits),
         doubt,
         most,
     )
 
 
-def _waits_between(program: Program, group: Group) -> bool:
+def _waits_between_writes(program: Program, group: StatementGroup) -> bool:
     """Return whether the program waits between the writes, so that one transaction around the loop
     would keep others waiting.
     """
-    loop = program.loop_of(group)
-    sleeps = loop is not None and loop.frame is not None and program.lines.sleeps(loop.frame)
+    loop = program.innermost_loop(group)
+    sleeps = loop is not None and loop.frame is not None and program.lines.loop_sleeps(loop.frame)
     return program.whole == RAN or sleeps
 
 
-def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
+def _slowest_commit_note(commits: Sequence[StatementGroup]) -> Iterator[str]:
     """Return a sentence about the line of the slowest commit, if it was timed."""
     slowest = max((one for one in commits if one.line_ns), key=lambda g: g.cost_ns, default=None)
     if slowest:
@@ -191,8 +193,8 @@ def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
 
 
 def commits_of(
-    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
-) -> list[Group]:
+    program: Program, group: StatementGroup, by_function: GroupsByFunction
+) -> list[StatementGroup]:
     """Return the commits of a statement's transactions. A commit belongs to a statement if both run
     in the same pass of a loop. If no loop is known, both must be in the same function or its
     caller, with about as many commits as writes.
@@ -200,45 +202,45 @@ def commits_of(
     Args:
         by_function: writes and commits, by the functions on their paths.
     """
-    found = filter(_is_commit, sharing(program, [group], by_function))
-    verdicts = [(commit, _share_loop_pass(program, group, commit)) for commit in found]
+    found = filter(_is_commit, changes_sharing_functions(program, [group], by_function))
+    verdicts = [(commit, _in_same_pass(program, group, commit)) for commit in found]
     commits = _nonempty_commits([commit for commit, is_with in verdicts if is_with])
     if commits:
         return commits
     perhaps = _nonempty_commits([commit for commit, is_with in verdicts if is_with is None])
     committed = sum(one.totals.executions for one in perhaps)
-    is_each = committed >= MIN_COMMITS_PER_WRITE * _writes_with(program, perhaps, by_function)
+    is_each = committed >= MIN_COMMITS_PER_WRITE * _writes_in_commits(program, perhaps, by_function)
     return perhaps if is_each else []
 
 
-def _nonempty_commits(commits: list[Group]) -> list[Group]:
+def _nonempty_commits(commits: list[StatementGroup]) -> list[StatementGroup]:
     """Return the commits that have something to commit. An empty commit does no file work."""
     return [
         one for one in commits if one.files.calls >= MIN_COMMITS_PER_WRITE * one.totals.executions
     ] or commits
 
 
-def changing_by_function(program: Program) -> Mapping[Function, list[Group]]:
+def changes_by_function(program: Program) -> GroupsByFunction:
     """Return all writes and commits by each function on their paths."""
-    found: dict[Function, list[Group]] = {}
+    found: dict[Function, list[StatementGroup]] = {}
     for group in program.all_groups:
         if group.writes or _is_commit(group):
-            for function in _functions(program, group):
+            for function in _functions_on_paths(program, group):
                 found.setdefault(function, []).append(group)
     return found
 
 
-def _functions(program: Program, group: Group) -> set[Function]:
-    return {(frame.file, frame.function) for frame in program.path_of(group)}
+def _functions_on_paths(program: Program, group: StatementGroup) -> set[Function]:
+    return {(frame.file, frame.function) for frame in program.path_inside_request(group)}
 
 
-def sharing(
-    program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
-) -> list[Group]:
+def changes_sharing_functions(
+    program: Program, groups: Sequence[StatementGroup], by_function: GroupsByFunction
+) -> list[StatementGroup]:
     """Return the writes and commits whose call paths share a function with some groups, at most
     MAX_NEAR for each function.
     """
-    functions = {function for group in groups for function in _functions(program, group)}
+    functions = {function for group in groups for function in _functions_on_paths(program, group)}
     return list(
         {
             id(one): one
@@ -248,11 +250,11 @@ def sharing(
     )
 
 
-def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | None:
+def _in_same_pass(program: Program, group: StatementGroup, commit: StatementGroup) -> bool | None:
     """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
     known but both are in the same function or in the caller.
     """
-    ours, theirs = program.path_of(group), program.path_of(commit)
+    ours, theirs = program.path_inside_request(group), program.path_inside_request(commit)
     functions = [(frame.file, frame.function) for frame in theirs]
     depths = [i for i, frame in enumerate(ours) if (frame.file, frame.function) in functions]
     if not depths:
@@ -264,12 +266,12 @@ def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | No
             break
         loop = program.loop_around(commit, second)
         if loop:
-            return _is_inside(program, program.loop_around(group, first), loop)
+            return _is_inner_loop(program, program.loop_around(group, first), loop)
         first, second = first + 1, second + 1
     return None if is_near else False
 
 
-def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
+def _is_inner_loop(program: Program, inner: Frame | None, outer: Frame) -> bool:
     """Return whether the inner loop is the outer loop, or runs inside it."""
     seen: set[Frame] = set()
     while inner and inner not in seen:
@@ -280,35 +282,35 @@ def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
     return False
 
 
-def _writes_with(
-    program: Program, commits: Sequence[Group], by_function: Mapping[Function, list[Group]]
+def _writes_in_commits(
+    program: Program, commits: Sequence[StatementGroup], by_function: GroupsByFunction
 ) -> int:
     """Return the number of writes in the transactions of some commits."""
     return sum(
-        one.calls_of.get("executemany", 0)
-        or _writes_of(one)  # each executemany() call is one write here
-        for one in sharing(program, commits, by_function)
+        one.calls_by_operation.get("executemany", 0)
+        or _write_count(one)  # each executemany() call is one write here
+        for one in changes_sharing_functions(program, commits, by_function)
         if one.writes
-        and any(_share_loop_pass(program, one, commit) is not False for commit in commits)
+        and any(_in_same_pass(program, one, commit) is not False for commit in commits)
     )
 
 
-def has_own_commits(program: Program, group: Group) -> bool:
+def has_own_commits(program: Program, group: StatementGroup) -> bool:
     """Return whether nearly every execution of a statement has its own transaction, perhaps with a
     few others.
     """
-    commits = commits_of(program, group, changing_by_function(program))
+    commits = commits_of(program, group, changes_by_function(program))
     committed = sum(one.totals.executions for one in commits)
-    own = max(committed, program.own_transactions(group), group.files.syncs)
-    return FEW_IN_ONE * own >= _writes_of(group)
+    own = max(committed, program.own_transaction_count(group), group.files.syncs)
+    return FEW_IN_ONE * own >= _write_count(group)
 
 
-def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
+def _are_many_commits(program: Program, transactions: int, cost_ns: float) -> bool:
     least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
     return transactions >= least
 
 
-def statements_alone(program: Program) -> Iterator[Finding | None]:
+def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
     """Find statements of one function that each run in their own transaction, but are too few to be
     found individually. Such statements create tables, or write to several tables.
     """
@@ -317,18 +319,18 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             group
             for group in groups
             if not (group.reads or _is_commit(group) or group.verb in NEVER_IN_ONE)
-            and 0 < _writes_of(group) < FEWEST
-            and group.files.syncs >= MIN_COMMITS_PER_WRITE * _writes_of(group)
+            and 0 < _write_count(group) < FEWEST
+            and group.files.syncs >= MIN_COMMITS_PER_WRITE * _write_count(group)
         ]
-        number, syncs = sum(map(_writes_of, alone)), sum(group.files.syncs for group in alone)
+        number, syncs = sum(map(_write_count, alone)), sum(group.files.syncs for group in alone)
         sync_ns = sum(group.files.sync_ns for group in alone)
         cost_ns = sync_ns + sum(group.files.write_ns for group in alone)
-        if not _are_many(program, number, cost_ns):
+        if not _are_many_commits(program, number, cost_ns):
             continue
         most = max(alone, key=lambda group: group.self_ns)
-        if most.executions_outside < FEW and number <= A_SPAN * _spans_of(program, most):
+        if most.executions_outside_spans < FEW and number <= A_SPAN * _span_count(program, most):
             continue
-        yield program.finding(
+        yield program.make_finding(
             "commit_per_write",
             most,
             cost_ns * (1 - 1 / number),
@@ -342,22 +344,20 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             ),
             "Put one transaction around these statements: BEGIN before the first, COMMIT after the"
             f" last. {MEANWHILE}",
-            program.loop_of(most),
+            program.innermost_loop(most),
         )
 
 
-def _claim_doubt(
-    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
-) -> str:
+def _job_claim_doubt(program: Program, group: StatementGroup, by_function: GroupsByFunction) -> str:
     """Return the doubt about the commits of a loop that claims jobs: one of the loop's writes
     changes the first of some rows and returns that row. Return "" for other loops.
     """
-    near = (one for one in sharing(program, [group], by_function) if one.writes)
+    near = (one for one in changes_sharing_functions(program, [group], by_function) if one.writes)
     words = ({token.keyword for token in tokens_of(one.statement)} for one in near)
     return CLAIMS * any({"LIMIT", "RETURNING"} <= one for one in words)
 
 
-def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
+def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, Severity]:
     """Return the doubt about commits with this many writes and rows each, and the highest
     severity.
     """
@@ -377,23 +377,23 @@ def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
     )
 
 
-def _spans_of(program: Program, group: Group) -> int:
+def _span_count(program: Program, group: StatementGroup) -> int:
     """Return how many spans have the name of a span that executes the group."""
     names = {member.span for member in group.members}
     return sum(found.span.count for found in program.report.spans if found.span.name in names)
 
 
-def _writes_of(group: Group) -> int:
+def _write_count(group: StatementGroup) -> int:
     """Return the number of successful executions. For executemany(), each row counts."""
-    if group.calls_of.get("executemany"):
+    if group.calls_by_operation.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)
 
 
-def _is_commit(group: Group) -> bool:
+def _is_commit(group: StatementGroup) -> bool:
     """Return whether the group's statement commits. A RELEASE outside a transaction also commits:
     it then syncs or writes files.
     """
     if group.verb == "RELEASE":
         return group.files.calls >= MIN_COMMITS_PER_WRITE * group.totals.executions
-    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
+    return "commit" in group.calls_by_operation or group.verb in ("COMMIT", "END")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration, shortened
+from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding
 from queryprof.findings.program import Program
 
@@ -22,7 +22,7 @@ takes long in few steps.
 """
 
 
-def trigger_work(program: Program) -> Iterator[Finding | None]:
+def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
     """Find slow writes that fire triggers. Time for files is not counted."""
     for group in program.groups:
         rows = max(group.rows, group.totals.executions)
@@ -35,10 +35,10 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
         fired = program.planner.triggers(group.statement)
         if not fired:
             continue
-        names = ", ".join(shortened(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
+        names = ", ".join(shorten(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
         more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
-        yield program.finding(
+        yield program.make_finding(
             "trigger_work",
             group,
             worked_ns,
@@ -52,6 +52,6 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
                 if is_of_all
                 else "Do less in the trigger, or do the work for many rows at once outside it."
             ),
-            program.loop_of(group),
+            program.innermost_loop(group),
             doubt="The trigger's part of the time is not measured.",
         )

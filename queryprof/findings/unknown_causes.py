@@ -6,14 +6,14 @@ from collections.abc import Container, Iterator
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, percent
-from queryprof.findings.groups import groups_of
+from queryprof.findings.groups import statement_groups
 
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
 NOTABLE_SHARE = 0.10
 """A share of the database time."""
 
 
-def unknown_causes(report: Report, known: Container[str] = ()) -> Iterator[str]:
+def unknown_data_notes(report: Report, known: Container[str] = ()) -> Iterator[str]:
     """Yield a sentence if plans or SQLite's counters are unknown for much of the time.
 
     Args:
@@ -21,7 +21,7 @@ def unknown_causes(report: Report, known: Container[str] = ()) -> Iterator[str]:
     """
     planned = [
         group
-        for group in groups_of(report)
+        for group in statement_groups(report)
         if group.verb in PLANNED and group.statement not in known
     ]
     for what, unknown, missing in (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.units import average, counted
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding
-from queryprof.findings.indexes import works_hard
+from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.program import Program
 
 
-def virtual_scan(program: Program) -> Iterator[Finding | None]:
+def find_full_text_scans(program: Program) -> Iterator[Finding | None]:
     """Find scans of full-text tables: INDEX 0 is a scan (https://www.sqlite.org/fts5.html)."""
     for group in program.groups:
         totals = group.totals
@@ -21,8 +21,12 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
             for step in plan
             if step.strip().endswith("VIRTUAL TABLE INDEX 0:")
         ]
-        if scans and group.clauses.chooses and works_hard(totals.vm_steps, totals.rows_each or 0.0):
-            yield program.finding(
+        if (
+            scans
+            and group.clauses.chooses
+            and uses_excess_vm_steps(totals.vm_steps, totals.rows_each or 0.0)
+        ):
+            yield program.make_finding(
                 "full_scan",
                 group,
                 group.steady_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
@@ -35,5 +39,5 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 "A virtual table has no index on a column. Search a full-text table with MATCH"
                 " (WHERE table MATCH 'column:word'), or keep the column in an ordinary table.",
-                program.loop_of(group),
+                program.innermost_loop(group),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set as AbstractSet
 
-from queryprof.analysis.library_frames import is_request, outside_of_request
+from queryprof.analysis.library_frames import frames_outside_request, is_request
 from queryprof.model import Profile, Thread
 
 RUN = "run"
@@ -29,7 +29,7 @@ call over and back. Threads yielded 4.0 to 4.2 times per sync in 1,800 and 2,001
 """
 
 
-def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
+def reference_time(profile: Profile, spans_ns: int) -> tuple[int, str]:
     """Return the time in ns that shares refer to, and its name. With spans, this is the time of the
     spans. For a server without spans, and for a program that mostly waits, it is the busy time.
     Otherwise it is the time of the run. In a collapsed trace it is the total time of the processes
@@ -46,17 +46,17 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     if 0 < spans_ns < whole[0]:
         return spans_ns, SPANS
     busy_ns = 0 if spans_ns else _busy_ns(profile)
-    is_server = busy_ns > 0 and _is_server(profile)
+    is_server = busy_ns > 0 and _serves_requests(profile)
     if is_server and busy_ns < whole[0]:
         return busy_ns, BUSY
-    if 0 < busy_ns < MOSTLY_WAITING * whole[0] and _waits_itself(profile):
+    if 0 < busy_ns < MOSTLY_WAITING * whole[0] and _waits_voluntarily(profile):
         return busy_ns, RAN
     if number > 1 and not profile.collapsed:
-        return max(longest_ns, together_ns(profile, executing)), RUN
+        return max(longest_ns, run_union_ns(profile, executing)), RUN
     return whole
 
 
-def together_ns(profile: Profile, ids: AbstractSet[int]) -> int:
+def run_union_ns(profile: Profile, ids: AbstractSet[int]) -> int:
     """Return how long at least one of the processes ran."""
     covered_ns = end_ns = 0
     for one in sorted(profile.processes, key=lambda one: one.recorded_unix_ns):
@@ -66,14 +66,14 @@ def together_ns(profile: Profile, ids: AbstractSet[int]) -> int:
     return covered_ns
 
 
-def _is_server(profile: Profile) -> bool:
+def _serves_requests(profile: Profile) -> bool:
     """Return whether the program serves requests that come from outside, not from its own test."""
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
-    return any(is_request(stack) and not outside_of_request(stack) for stack in stacks)
+    return any(is_request(stack) and not frames_outside_request(stack) for stack in stacks)
 
 
-def _waits_itself(profile: Profile) -> bool:
+def _waits_voluntarily(profile: Profile) -> bool:
     """Return whether the program yielded the CPU to wait, and was not merely preempted on a busy
     machine.
     """

@@ -6,31 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.marks import INDEX, SCAN, marked_step
-from queryprof.analysis.plans import signs_of
-from queryprof.analysis.units import average, counted, rows_of_scan
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.plans import plan_signs
+from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.defeated import PREFIX
-from queryprof.findings.finding import Finding, Severity, first_of
-from queryprof.findings.groups import Group
-from queryprof.findings.libraries import loaded_before
+from queryprof.findings.finding import Finding, Severity, first_text_if_true
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.libraries import preload_advice
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import (
     index_fix,
-    joined_rows_text,
+    joined_rows_in_words,
     reads_json,
-    stored_function,
+    store_function_result_advice,
 )
 from queryprof.findings.selectivity import (
     MANY_RETURNED,
     NEARLY_ALL,
     READS_MOST_ROWS,
-    Left,
+    RemainingRows,
+    index_saving_shares,
     is_aggregate,
-    order_note,
-    rows_left,
-    wins_of,
+    row_order_warning,
+    rows_left_by_index,
 )
-from queryprof.planner.facts import Served, partial_note
+from queryprof.planner.facts import IndexHelp, partial_index_note
 
 BUILD_STEPS = 8
 """VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
@@ -48,13 +48,13 @@ findings.
 """
 
 
-def automatic_index(program: Program) -> Iterator[Finding | None]:
+def find_automatic_indexes(program: Program) -> Iterator[Finding | None]:
     for group in groups_with_mark(program, INDEX):
         totals = group.totals
         if totals.executions <= ONCE:
             continue  # creating an index takes as long
         built = totals.automatic_index_rows or 0.0
-        yield program.finding(
+        yield program.make_finding(
             "automatic_index",
             group,
             group.steady_ns
@@ -64,104 +64,131 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
                     f" {rows_of(built)} and drops it"
                 ),
-                step_of(group, INDEX),
+                marked_plan_step(group, INDEX),
             ),
-            unless_changed(program, group, "Create an index for the join."),
-            code=code_of(program, group),
+            fix_unless_plan_differs(program, group, "Create an index for the join."),
+            code=helpful_index_sql(program, group),
         )
 
 
-def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
+def reads_skipped_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     """Return whether a statement with OFFSET reads all rows to find its rows, although an index
     would find them.
     """
-    is_known = group.skips and group.clauses.chooses and served is not None
-    return bool(is_known and served and served.code and served.searches and not served.still_scans)
+    is_known = group.skips_many_rows and group.clauses.chooses and index_help is not None
+    return bool(
+        is_known
+        and index_help
+        and index_help.code
+        and index_help.searches
+        and not index_help.still_scans
+    )
 
 
-def full_scan(program: Program) -> Iterator[Finding | None]:
+def find_full_scans(program: Program) -> Iterator[Finding | None]:
     for group in groups_with_mark(program, SCAN):
-        if group.writes and not any(signs_of(plan).scans for plan in group.plans):
-            yield _fired_scan(program, group)
+        if group.writes and not any(plan_signs(plan).scans for plan in group.plans):
+            yield _indirect_scan_finding(program, group)
             continue
-        served = program.served(group)
-        if _must_read_all(group, served):
+        index_help = program.index_help(group)
+        if _must_read_all(group, index_help):
             continue
-        if group.writes and served and not (served.code or served.is_other):
+        if group.writes and index_help and not (index_help.code or index_help.is_other):
             if not any("CORRELATED" in step for plan in group.plans for step in plan):
-                yield _fired_scan(program, group)
+                yield _indirect_scan_finding(program, group)
             continue  # the statement scans its own table
-        if served and served.code and not served.searches:
+        if index_help and index_help.code and not index_help.searches:
             continue  # an index would return sorted rows: see temp_btree_sort
-        if served and not (served.code or served.is_other) and is_aggregate(group, served):
+        if (
+            index_help
+            and not (index_help.code or index_help.is_other)
+            and is_aggregate(group, index_help)
+        ):
             continue  # no index is known, and it may add up all rows
-        yield _scan(program, group, served)
+        yield _scan_finding(program, group, index_help)
 
 
-def _must_read_all(group: Group, served: Served | None) -> bool:
+def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     """Return whether a statement must read all rows, or reads them in order and stops early."""
-    finds_end = bool(served and served.finds_end)
-    is_chosen = is_chosen_by_scan(group, served)
-    if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
+    finds_end = bool(index_help and index_help.finds_end)
+    is_chosen = reads_skipped_rows(group, index_help)
+    if not (group.clauses.chooses or finds_end) or (group.skips_many_rows and not is_chosen):
         return True
-    is_by_order = served is None or served.is_other or served.sorts_less
+    is_by_order = index_help is None or index_help.is_other or index_help.sorts_less
     often = group.totals.executions > ONCE
-    return stops_early(group) and is_by_order and often and not is_chosen  # see temp_btree_sort
+    return (
+        could_stop_early(group) and is_by_order and often and not is_chosen
+    )  # see temp_btree_sort
 
 
-def _scan(program: Program, group: Group, served: Served | None) -> Finding | None:
+def _scan_finding(
+    program: Program, group: StatementGroup, index_help: IndexHelp | None
+) -> Finding | None:
     """Return the finding about a statement's own scan."""
     totals = group.totals
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
-    columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
-    left = rows_left(group, served)
-    covering = _covering_index(group, served, left)
-    wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
+    columns = ", ".join(dict.fromkeys(index_help.terms) if index_help else group.compared_columns)
+    left = rows_left_by_index(group, index_help)
+    covering = _covering_index(group, index_help, left)
+    wins = index_saving_shares(
+        replace(index_help, covers=True) if index_help and covering else index_help, left, read
+    )
     is_unknown = wins[1] < wins[0] / 2
-    index = index_fix(group, served, columns, is_unknown)
-    doubt = _scan_doubt(group, served, left, bool(covering), is_unknown)
-    hides_code = served and (served.still_scans or (is_unknown and not covering.code))
-    return program.finding(
+    index = index_fix(group, index_help, columns, is_unknown)
+    doubt = _scan_doubt(group, index_help, left, bool(covering), is_unknown)
+    hides_code = index_help and (index_help.still_scans or (is_unknown and not covering.code))
+    return program.make_finding(
         "full_scan",
         group,
         group.steady_ns * wins[0],
         (
             (
-                f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
+                f"{counted(totals.executions, 'execution')} read {scanned_rows_in_words(read)}"
                 f"{' each' if totals.executions > 1 else ''} to"
                 f" {'change' if group.writes else 'return'} {average(returned)}"
-                f"{joined_rows_text(left.least, returned)}"
+                f"{joined_rows_in_words(left.least, returned)}"
             ),
-            step_of(group, SCAN),
-            *partial_note(served),
+            marked_plan_step(group, SCAN),
+            *partial_index_note(index_help),
         ),
-        unless_changed(program, group, index + covering.fix + order_note(group) * bool(covering))
-        + _and_loaded_before(program, group),
-        program.loop_of(group),
-        code="" if hides_code else covering.code or code_of(program, group),
+        fix_unless_plan_differs(
+            program, group, index + covering.fix + row_order_warning(group) * bool(covering)
+        )
+        + _preload_advice(program, group),
+        program.innermost_loop(group),
+        code="" if hides_code else covering.code or helpful_index_sql(program, group),
         doubt=doubt,
-        most=_highest_severity(group, served, bool(doubt) or is_unknown),
+        most=_highest_severity(group, index_help, bool(doubt) or is_unknown),
     )
 
 
 def _scan_doubt(
-    group: Group, served: Served | None, left: Left, is_covering: bool, is_unknown: bool
+    group: StatementGroup,
+    index_help: IndexHelp | None,
+    left: RemainingRows,
+    is_covering: bool,
+    is_unknown: bool,
 ) -> str:
     """Return why an index may not help a scan; "" if it certainly does."""
     read, returned = group.totals.full_scan_steps or 0.0, group.totals.rows_each or 0.0
-    index = served if served and served.code else None
-    is_open = group.share_of_wildcards == 0.0
-    by_range = served and served.by_range and returned < MANY_RETURNED and not served.row_steps
-    reads_most = served and (is_covering or served.covers) and left.least > read / 2
+    index = index_help if index_help and index_help.code else None
+    is_open = group.wildcard_share == 0.0
+    by_range = (
+        index_help and index_help.by_range and returned < MANY_RETURNED and not index_help.row_steps
+    )
+    reads_most = index_help and (is_covering or index_help.covers) and left.least > read / 2
     looks_up = index and not index.covers and returned >= MANY_FETCHED * read
-    return first_of(
-        (_is_once(group, served), "It ran once: a report may have to read all rows."),
+    return first_text_if_true(
+        (_may_be_report(group, index_help), "It ran once: a report may have to read all rows."),
         (index and index.by_prefix and not is_open, PREFIX),
         (by_range, BY_RANGE),
         (is_unknown, left.doubt),
         (reads_most, READS_MOST_ROWS),
         (looks_up, FETCHED),
-        (_has_no_help(group, served), "No helpful index is known: it may have to read all rows."),
+        (
+            _has_no_known_fix(group, index_help),
+            "No helpful index is known: it may have to read all rows.",
+        ),
     )
 
 
@@ -179,7 +206,7 @@ FETCHED = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Covering:
+class _CoveringIndex:
     """An index that also holds the columns that are added up, so that no row is looked up."""
 
     code: str = ""
@@ -189,103 +216,113 @@ class _Covering:
         return bool(self.code)
 
 
-def _covering_index(group: Group, served: Served | None, left: Left) -> _Covering:
+def _covering_index(
+    group: StatementGroup, index_help: IndexHelp | None, left: RemainingRows
+) -> _CoveringIndex:
     """Return the covering index for a statement that may leave many rows to look up."""
-    makes_few = is_aggregate(group, served) or group.is_distinct
-    if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
-        return _Covering()
+    makes_few = is_aggregate(group, index_help) or group.is_distinct
+    if index_help is None or not index_help.covering or not makes_few or left.most < MANY_LOOKED_UP:
+        return _CoveringIndex()
     if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
-        return _Covering()
-    return _Covering(
-        served.covering, " With the other columns that it reads, SQLite does not read the table."
+        return _CoveringIndex()
+    return _CoveringIndex(
+        index_help.covering,
+        " With the other columns that it reads, SQLite does not read the table.",
     )
 
 
-def _and_loaded_before(program: Program, group: Group) -> str:
+def _preload_advice(program: Program, group: StatementGroup) -> str:
     """Return further advice if an ORM runs the statement for each object."""
-    note = program.note_of(group)
+    note = program.library_note(group)
     if not note or group.totals.executions <= ONCE:
         return ""
-    return " " + loaded_before(program.library(group.statement), note)
+    return " " + preload_advice(program.library(group.statement), note)
 
 
-def _is_once(group: Group, served: Served | None) -> bool:
+def _may_be_report(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     """Return whether the statement may be a one-off report. A foreign key's scan is not a report,
     and each row of an executemany() counts as an execution.
     """
-    runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
-    return runs <= ONCE and not (served and served.by_reference)
+    runs = group.rows if group.calls_by_operation.get("executemany") else group.totals.executions
+    return runs <= ONCE and not (index_help and index_help.by_reference)
 
 
-def _fired_scan(program: Program, group: Group) -> Finding | None:
+def _indirect_scan_finding(program: Program, group: StatementGroup) -> Finding | None:
     """Return the finding about a scan that a write causes indirectly."""
     totals = group.totals
-    return program.finding(
+    return program.make_finding(
         "full_scan",
         group,
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
                 f"each of {counted(totals.executions, 'execution')} scans"
-                f" {rows_of_scan(totals.full_scan_steps or 0)} in full, although the statement"
+                f" {scanned_rows_in_words(totals.full_scan_steps or 0)} in full, although the"
+                " statement"
                 " itself scans nothing"
             ),
         ),
         "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
         " index on the column that the trigger compares, or on the referring column"
         " (REFERENCES).",
-        program.loop_of(group),
+        program.innermost_loop(group),
     )
 
 
-def unless_changed(program: Program, group: Group, fix: str) -> str:
+def fix_unless_plan_differs(program: Program, group: StatementGroup, fix: str) -> str:
     """Return the fix, or a sentence if the planner's plan differs from the program's."""
-    served = program.served(group)
-    if served is None or not served.is_other:
+    index_help = program.index_help(group)
+    if index_help is None or not index_help.is_other:
         return fix
-    step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
+    step = next(
+        (step.strip() for step in index_help.plan if "INDEX" in step), index_help.plan[0].strip()
+    )
     return (
         f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
         " again."
     )
 
 
-def _has_no_help(group: Group, served: Served | None) -> bool:
+def _has_no_known_fix(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     """Return whether no fix is known: no index helps, and no column could store a function's result
     or a value inside JSON.
     """
-    if served is None or served.code or served.is_other:
+    if index_help is None or index_help.code or index_help.is_other:
         return False
-    return not stored_function(group.statement, served) and not reads_json(group.statement)
+    return not store_function_result_advice(group.statement, index_help) and not reads_json(
+        group.statement
+    )
 
 
-def _highest_severity(group: Group, served: Served | None, is_doubtful: bool) -> Severity:
+def _highest_severity(
+    group: StatementGroup, index_help: IndexHelp | None, is_doubtful: bool
+) -> Severity:
     """Return the highest severity of a scan."""
-    if _is_once(group, served) and _has_no_help(group, served):
+    if _may_be_report(group, index_help) and _has_no_known_fix(group, index_help):
         return Severity.LOW  # it may have to read all rows, and no index is known
     return Severity.MEDIUM if is_doubtful else Severity.HIGH
 
 
-def sorts_less(program: Program, group: Group) -> bool:
-    served = program.served(group)
-    return bool(served and served.sorts_less)
+def index_sorts_less(program: Program, group: StatementGroup) -> bool:
+    index_help = program.index_help(group)
+    return bool(index_help and index_help.sorts_less)
 
 
-def code_of(program: Program, group: Group) -> str:
+def helpful_index_sql(program: Program, group: StatementGroup) -> str:
     """Return the SQL that helps a group's statement; "" if none is known."""
-    served = program.served(group)
-    return served.code if served else ""
+    index_help = program.index_help(group)
+    return index_help.code if index_help else ""
 
 
-def stops_early(group: Group) -> bool:
+def could_stop_early(group: StatementGroup) -> bool:
     """Return whether the query sorts a table's rows to take the first ones. An index could return
     these rows in order.
     """
-    sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    sorts = any(plan_signs(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
 
 
-def groups_with_mark(program: Program, kind: str) -> Iterator[Group]:
+def groups_with_mark(program: Program, kind: str) -> Iterator[StatementGroup]:
     """Yield the groups with a mark of a kind."""
     for group in program.groups:
         if group.reads or group.writes:
@@ -294,17 +331,17 @@ def groups_with_mark(program: Program, kind: str) -> Iterator[Group]:
                 yield group
 
 
-def _where_planned(group: Group) -> str:
+def _planned_elsewhere_note(group: StatementGroup) -> str:
     if not group.planned_here:
         return ""
     by = f" by SQLite {group.planned_by}, not the program's" if group.planned_by else ""
     return f" (planned on an empty copy of its schema{by})"
 
 
-def step_of(group: Group, kind: str) -> str:
+def marked_plan_step(group: StatementGroup, kind: str) -> str:
     """Return the plan step that a mark is about."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:
-            return plan[at].strip() + (_where_planned(group))
+            return plan[at].strip() + (_planned_elsewhere_note(group))
     return "its plan is unknown"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from queryprof.errors import TraceError
 from queryprof.fleet.duck import Engine, Selection
 from queryprof.fleet.question_texts import FASTER, MORE_STEPS, SLOWER
-from queryprof.statistics.rank_sum import rank_sum_p
+from queryprof.statistics.rank_sum import rank_sum_p_value
 from queryprof.statistics.student import t_quantile
 
 MIN_HOSTS = 8
@@ -112,7 +112,7 @@ def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
     before, after = row[f"{prefix}_before"], row[f"{prefix}_after"]
     rank_sum = row[f"{figure}_rank_sum"]
     limit = (1 - CONFIDENCE) / 2 / max(statements, 1)
-    return rank_sum is not None and rank_sum_p(rank_sum, after, before) < limit
+    return rank_sum is not None and rank_sum_p_value(rank_sum, after, before) < limit
 
 
 def _is_beyond(times: RatioInterval) -> bool:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.fleet.names import FlatNames, identifier
 from queryprof.fleet.schema import COUNTED_BY, FLEET_TABLE, OWNER, SCHEMA
 from queryprof.model import Aggregate, FileWork, Process, Profile, Span
@@ -261,7 +261,7 @@ class _Flattening:
     def _findings(self) -> Iterator[Flat]:
         """Yield the findings that need only the trace, without reading source code or databases."""
         outgoing = self._names.outgoing_text
-        for one in find(self._report, lambda *_: None, {}):
+        for one in find_all(self._report, lambda *_: None, {}):
             statement = identifier(one.statement) if one.statement else None
             site = self._names.site(one.site)
             fix = "\n".join(filter(None, (one.fix, one.code)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from queryprof.comparing.baseline_figures import Figures, TestFigures
+from queryprof.comparing.baseline_figures import StatementFigures, TestFigures
 from queryprof.growth.growths import Run
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ def _parent(statement: str, recorded: TestFigures, whole: TestFigures, played: s
     return ""
 
 
-def _rows_each(figures: Figures) -> float:
+def _rows_each(figures: StatementFigures) -> float:
     return figures.rows / max(1, figures.executions)
 
 
@@ -100,7 +100,9 @@ class _Counts:
         return self.executions(parent) * _rows_each(figures) if figures else 0.0
 
 
-def _scaled(recorded: Figures, played: Figures, executions: float) -> Figures:
+def _scaled(
+    recorded: StatementFigures, played: StatementFigures, executions: float
+) -> StatementFigures:
     """Return the figures of so many executions."""
     each = executions / max(1, played.executions)
     steps = None if played.vm_steps is None else round(played.vm_steps * each)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures
+from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, StatementFigures, TestFigures
 from queryprof.growth.law import Law, law_of
 from queryprof.sql.clauses import clauses_of
 from queryprof.sql.tokens import tokens_of
@@ -66,7 +66,7 @@ class Growth:
     parent: str
     sizes: tuple[int, ...]
     values: tuple[int, ...]
-    last: Figures
+    last: StatementFigures
 
     def exceeds(self, most: float) -> bool:
         """Return whether the exponent is above a limit."""
@@ -113,7 +113,7 @@ class _Series:
     def growths(self) -> Iterator[Growth]:
         for statement in self._statements:
             yield from self._of(statement)
-        empty = Figures(0, 0, 0, 0)
+        empty = StatementFigures(0, 0, 0, 0)
         for figure, field in ((VM_STEPS, "vm_steps"), (EXECUTIONS, "executions"), (ROWS, "rows")):
             sums = [sum(getattr(f, field) or 0 for f in r.figures.values()) for r in self._runs]
             yield Growth(
@@ -129,7 +129,7 @@ class _Series:
             )
 
     def _of(self, statement: str) -> Iterator[Growth]:
-        its = [run.figures.get(statement, Figures(0, 0, 0, 0)) for run in self._runs]
+        its = [run.figures.get(statement, StatementFigures(0, 0, 0, 0)) for run in self._runs]
         executions = [one.executions for one in its]
         count = law_of(self._sizes, executions)
         parent = "" if count.is_constant else self._parent(statement, executions)
@@ -155,7 +155,7 @@ class _Series:
         values: Sequence[int],
         tables: tuple[str, ...],
         parent: str,
-        last: Figures,
+        last: StatementFigures,
         each: Law | None = None,
     ) -> Growth:
         sizes = self._sizes

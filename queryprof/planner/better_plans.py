@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from queryprof.analysis.plans import Steps, is_worse, signs_of
+from queryprof.analysis.plans import Steps, is_worse_plan, plan_signs
 
 SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
 COMPARED = re.compile(r"[=<>]+")
 
 
-def is_better(before: Steps, after: Steps) -> bool:
+def is_better_plan(before: Steps, after: Steps) -> bool:
     """Return whether a plan searches by more terms or sorts less, without scanning more."""
-    if is_worse(before, after):
+    if is_worse_plan(before, after):
         return False
     return searches_more(before, after) or sorting_in(after) < sorting_in(before)
 
@@ -21,20 +21,22 @@ def searches_more(before: Steps, after: Steps) -> bool:
     """Return whether a plan searches by more terms or scans less. A max() that reads only the end
     of an index does not scan.
     """
-    return compared_in(after) > compared_in(before) or scans_in(after) < scans_in(before)
+    return comparison_count(after) > comparison_count(before) or scan_count(after) < scan_count(
+        before
+    )
 
 
-def scans_in(plan: Steps) -> int:
+def scan_count(plan: Steps) -> int:
     """Return how many tables a plan scans, with or without an index."""
-    return len(signs_of(plan).scans + signs_of(plan).index_scans)
+    return len(plan_signs(plan).scans + plan_signs(plan).index_scans)
 
 
 def sorting_in(plan: Steps) -> int:
     """Return how much a plan sorts: 2 for a whole result, 1 for a partly sorted one."""
-    return sum(1 if what.startswith("RIGHT PART") else 2 for what in signs_of(plan).temporary)
+    return sum(1 if what.startswith("RIGHT PART") else 2 for what in plan_signs(plan).temporary)
 
 
-def compared_in(plan: Steps) -> int:
+def comparison_count(plan: Steps) -> int:
     """Return by how many comparisons a plan searches its tables."""
     found = [SEARCHED.match(step) for step in plan]
     return sum(len(COMPARED.findall(one[1])) for one in found if one)

@@ -16,7 +16,7 @@ MAX_UNKNOWN = 30
 """The most missing functions and collations in one statement."""
 
 
-def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answer:
+def run_with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answer:
     """Run an action on a copy, adding dummies for missing functions and collations. Return its
     result.
 
@@ -37,5 +37,7 @@ def _add_dummy(judge: Judge, copy: str, message: str) -> bool:
     function = re.search(r"no such function: (\w+)", message)
     collation = re.search(r"no such collation sequence: (\w+)", message)
     if function or collation:
-        judge.dummies(copy, [function[1]] if function else [], [collation[1]] if collation else [])
+        judge.add_dummies(
+            copy, [function[1]] if function else [], [collation[1]] if collation else []
+        )
     return bool(function or collation)

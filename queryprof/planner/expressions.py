@@ -7,35 +7,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from queryprof.sql.clauses import (
-    column_of,
     comparisons_of,
-    has_query,
+    contains_query,
     keywords_of,
     names_in,
-    sorted_by,
-    text_of,
+    operand_column,
+    operand_text,
+    sort_terms,
 )
 from queryprof.sql.tokens import Token
 
 
-def expressions_of(sql: str, columns: Iterable[str]) -> tuple[str, ...]:
+def column_expressions(sql: str, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the compared and sorted expressions over columns of one table, as an index
     needs them.
     """
     names = {name.lower() for name in columns}
     found: dict[str, None] = {}
-    for operand in _operands(sql):
+    for operand in _compared_and_sorted(sql):
         kinds = {token.kind for token in operand}
-        is_expression = operand and not column_of(operand) and operand[0].text not in ("+", "-")
+        is_expression = (
+            operand and not operand_column(operand) and operand[0].text not in ("+", "-")
+        )
         is_fixed = "parameter" not in kinds and "COLLATE" not in keywords_of(operand)
         words = set(names_in(operand))
-        if is_expression and is_fixed and not has_query(operand) and words and words <= names:
-            found[text_of(sql, operand)] = None
+        if is_expression and is_fixed and not contains_query(operand) and words and words <= names:
+            found[operand_text(sql, operand)] = None
     return tuple(found)
 
 
-def _operands(sql: str) -> Iterator[tuple[Token, ...]]:
+def _compared_and_sorted(sql: str) -> Iterator[tuple[Token, ...]]:
     for comparison in comparisons_of(sql):
         yield comparison.left
         yield comparison.right
-    yield from sorted_by(sql)
+    yield from sort_terms(sql)

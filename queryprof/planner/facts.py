@@ -52,7 +52,7 @@ class RowSteps:
     taken: int
     once: int
 
-    def rows_left(
+    def estimate_remaining_rows(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
         """Estimate how many of the read rows an index on these columns leaves, from the VM steps of
@@ -81,13 +81,13 @@ class RowSteps:
         return 0.0 if self.inner else min(read, bounds[0]), min(read, bounds[1])
 
     @property
-    def more(self) -> float:
+    def extra_used_row_time(self) -> float:
         """The extra time of a used row, in units of the time of a skipped row."""
         first = self.left_out[0].steps
         return (self.taken - first) / first
 
 
-def partial_note(served: Served | None) -> tuple[str, ...]:
+def partial_index_note(served: IndexHelp | None) -> tuple[str, ...]:
     """Return a sentence about a partial index whose condition the statement may imply."""
     if not served or not served.partial or served.partial[2]:
         return ()
@@ -101,7 +101,7 @@ def partial_note(served: Served | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class IndexHelp:
     """How indexes can help a statement, according to the planner.
 
     Attributes:
@@ -161,7 +161,7 @@ class Served:
     partial: tuple[str, str, bool] | None = None
     is_other: bool = False
     row_steps: RowSteps | None = None
-    filtering: Served | None = None
+    filtering: IndexHelp | None = None
 
     @property
     def without_index(self) -> str:
@@ -173,7 +173,7 @@ class Served:
 class Planner(Protocol):
     """A planner that knows the schema of the program's databases."""
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp | None:
         """Return how indexes can help a statement; None if unknown. `plans` are the statement's
         recorded plans, empty if unknown.
         """
@@ -184,14 +184,14 @@ class Planner(Protocol):
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Return the triggers that a statement fires, as far as its schema is known."""
 
-    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+    def statistics_mislead(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Return whether the planner chooses another plan without the statistics."""
 
 
 class NoPlanner:
     """A planner without a schema."""
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> None:  # noqa: ARG002
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> None:  # noqa: ARG002
         return None
 
     def tables(self, statement: str) -> frozenset[str]:  # noqa: ARG002
@@ -200,7 +200,7 @@ class NoPlanner:
     def triggers(self, statement: str) -> Sequence[Trigger]:  # noqa: ARG002
         return ()
 
-    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:  # noqa: ARG002
+    def statistics_mislead(self, statement: str, plans: Sequence[Steps]) -> bool:  # noqa: ARG002
         return False
 
 

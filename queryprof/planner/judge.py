@@ -36,9 +36,9 @@ if __name__ == "__main__":  # import queryprof's modules beside this file, whate
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
 
-from queryprof.confined.authorizer import READ, Authorizer, without_rows
-from queryprof.confined.process import confine_process, limit_files, limit_time
-from queryprof.planner.libraries import Apsw, Sqlite3
+from queryprof.confined.authorizer import READ, Authorizer, refuse_select
+from queryprof.confined.process import confine_process, limit_cpu_time, limit_file_size
+from queryprof.planner.libraries import ApswLibrary, Sqlite3Library
 
 PROGRESS_STEPS = 100_000
 """VM steps between two checks of the clock. The cost of a check is too small to measure."""
@@ -65,7 +65,7 @@ class Executor:
     """Answers requests: each public method is a request."""
 
     def __init__(self, library: str) -> None:
-        self._library: Any = Apsw() if library == "apsw" else Sqlite3()
+        self._library: Any = ApswLibrary() if library == "apsw" else Sqlite3Library()
         self._copies: dict[str, Any] = {}
         self._references = False
         self.authorizer = Authorizer()
@@ -75,12 +75,12 @@ class Executor:
         """Return the version of SQLite."""
         return str(self._library.version)
 
-    def deadline(self, left_s: float) -> None:
+    def set_deadline(self, left_s: float) -> None:
         """Interrupt statements after this many seconds."""
         self._end_s = time.monotonic() + left_s
-        limit_time(left_s + TIME_S)
+        limit_cpu_time(left_s + TIME_S)
 
-    def take(self, address: str, name: str, directory: str) -> int:
+    def copy_database(self, address: str, name: str, directory: str) -> int:
         """Copy a database (an SQLite URI, or the name of a copy), and return the copy's size in
         bytes.
 
@@ -105,8 +105,8 @@ class Executor:
         if name in self._copies:
             self._copies[name].close()
         self._copies[name] = self._prepare_copy(copy)
-        size = self.size(name)
-        limit_files(FILE_SHARE * size + FILE_BYTES)
+        size = self.used_bytes(name)
+        limit_file_size(FILE_SHARE * size + FILE_BYTES)
         return size
 
     def attach(self, name: str, address: str, schema: str) -> None:
@@ -124,9 +124,9 @@ class Executor:
     def rename(self, name: str, other: str) -> None:
         self._copies[other] = self._copies.pop(name)
 
-    def blank(self, name: str) -> None:
+    def create_empty(self, name: str) -> None:
         """Create an empty database in memory."""
-        limit_files(FILE_BYTES)
+        limit_file_size(FILE_BYTES)
         copy = self._library.open(":memory:")
         copy.execute("PRAGMA temp_store = MEMORY")
         self._copies[name] = self._prepare_copy(copy)
@@ -142,7 +142,7 @@ class Executor:
         self._library.limit_values(copy)
         return copy
 
-    def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
+    def add_dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
         """Register dummies for unknown functions and collations. The dummies are only for
         planning.
         """
@@ -153,7 +153,7 @@ class Executor:
                 collation, lambda left, right: (left > right) - (left < right)
             )
 
-    def do(self, name: str, sql: str) -> None:
+    def execute(self, name: str, sql: str) -> None:
         self._library.execute(self._copies[name], sql).fetchall()
 
     def enforce_all_references(self) -> None:
@@ -169,11 +169,11 @@ class Executor:
     def create(self, name: str, sql: str) -> None:
         """Execute a CREATE statement. Refuse a SELECT in it, so that it creates no rows."""
         if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
-            self.do(name, sql)
+            self.execute(name, sql)
             return
-        self._library.set_authorizer(self._copies[name], without_rows(self.authorizer))
+        self._library.set_authorizer(self._copies[name], refuse_select(self.authorizer))
         try:
-            self.do(name, sql)
+            self.execute(name, sql)
         finally:
             self._library.set_authorizer(self._copies[name], self.authorizer)
 
@@ -184,7 +184,7 @@ class Executor:
         """Return the steps of the plan that SQLite chooses for these values."""
         return [row[3] for row in self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)]
 
-    def chosen(
+    def used_indexes(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
     ) -> list[list[int]]:
         """Return, for each round, the numbers of the indexes that the planner uses in an empty
@@ -198,7 +198,7 @@ class Executor:
         tried = f"queryprof_{secrets.token_hex(4)}_"  # no name in the database
         for number, create in enumerate(creates):
             try:
-                self.do(name, create.replace("{}", f"{tried}{number}"))
+                self.execute(name, create.replace("{}", f"{tried}{number}"))
                 left[number] = f"{tried}{number}"
             except Exception:  # noqa: S112  an expression that no index may have
                 continue
@@ -211,9 +211,9 @@ class Executor:
                 break
             found.append(used)
             for number in used:
-                self.do(name, f"DROP INDEX {left.pop(number)}")
+                self.execute(name, f"DROP INDEX {left.pop(number)}")
         for index in left.values():
-            self.do(name, f"DROP INDEX {index}")
+            self.execute(name, f"DROP INDEX {index}")
         return found
 
     def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
@@ -234,7 +234,7 @@ class Executor:
             self._library.set_authorizer(self._copies[name], self.authorizer)
         return list(met)
 
-    def size(self, name: str) -> int:
+    def used_bytes(self, name: str) -> int:
         """Return the bytes in use."""
         pragmas = "pragma_page_count, pragma_freelist_count, pragma_page_size"
         sql = f"SELECT (page_count - freelist_count) * page_size FROM {pragmas}"
@@ -261,7 +261,7 @@ class Executor:
         least, facts = {}, {}
         start = time.perf_counter_ns()
         for name in names:
-            self._library.refuse_several(self._copies[name], sql, values)
+            self._library.refuse_several_statements(self._copies[name], sql, values)
             self._limit_s = time.monotonic() + limit_ns / 1e9
             try:
                 facts[name] = self._measure_work(self._copies[name], sql, values, writes, most_rows)
@@ -280,7 +280,7 @@ class Executor:
                 least[name] = min(least[name], took_ns)
         return {name: (least[name], *facts[name][1:]) for name in names}
 
-    def changes(self, name: str, sql: str, values: Values) -> int:
+    def count_changed_rows(self, name: str, sql: str, values: Values) -> int:
         """Return how many rows a statement changes, and undo the change."""
         _, rows = self._timed(self._copies[name], sql, values, True, None)
         return int(rows[-1][0])
@@ -306,7 +306,7 @@ class Executor:
         took_ns, rows = self._timed(copy, *arguments)
         pages = counters.pages(copy) - pages if counters else None
         steps = counters.steps(copy) if counters else None
-        return took_ns, steps, pages, len(rows), _hash(rows)
+        return took_ns, steps, pages, len(rows), _hash_rows(rows)
 
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
@@ -358,7 +358,7 @@ def _error_in_words(error: Exception, authorizer: Authorizer) -> tuple[str, str]
     return type(error).__name__, text
 
 
-def _hash(rows: list[Any]) -> str:
+def _hash_rows(rows: list[Any]) -> str:
     """Return a hash that is equal for equal rows in any order."""
     total = 0
     for row in rows:
@@ -377,7 +377,7 @@ def main() -> None:  # answers requests until their stream ends
     confine_process()
     gc.disable()
     executor = Executor(sys.argv[1])
-    signal.signal(signal.SIGUSR1, lambda *_: executor.deadline(0))
+    signal.signal(signal.SIGUSR1, lambda *_: executor.set_deadline(0))
     while True:
         try:
             name, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  of the process that started it

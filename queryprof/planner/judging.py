@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from queryprof.confined.folder import passing_folder
+from queryprof.confined.folder import temporary_folder
 from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
@@ -38,7 +38,7 @@ MAX_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
 
 
-class _Plain(pickle.Unpickler):
+class _PlainUnpickler(pickle.Unpickler):
     """Read only numbers, texts, bytes and containers: the judge has executed a stranger's
     statements.
     """
@@ -77,7 +77,7 @@ class Judge:
     """Copies of a database, and a process that executes statements on them.
 
     When the time limit is reached, running statements are interrupted. If SQLite is in a long step
-    and does not react, the process is ended. The next `deadline` starts a new process, which has
+    and does not react, the process is ended. The next `set_deadline` starts another one, which has
     only the copy of the database.
     """
 
@@ -177,10 +177,10 @@ class Judge:
     def _answer(self) -> tuple[bool, Any]:
         assert self._process.stdout
         with _without_interrupts():
-            return _Plain(self._process.stdout).load()  # type: ignore[no-any-return]
+            return _PlainUnpickler(self._process.stdout).load()  # type: ignore[no-any-return]
 
-    def deadline(self, left_s: float) -> None:
-        """See the judge's `deadline`."""
+    def set_deadline(self, left_s: float) -> None:
+        """See the judge's `set_deadline`."""
         self._end_s = float("inf")
         if self._is_ended:
             self._start()
@@ -188,15 +188,15 @@ class Judge:
                 self.enforce_all_references()
             if self._taken:  # a sample may have been about to replace it
                 for name in {self._taken[1], BEFORE}:
-                    self._ask("take", self._taken[0], name, self._directory)
-        self._ask("deadline", left_s)
+                    self._ask("copy_database", self._taken[0], name, self._directory)
+        self._ask("set_deadline", left_s)
         self._end_s = time.monotonic() + left_s
 
-    def take(self, address: str, name: str) -> int:
-        """See the judge's `take`."""
+    def copy_database(self, address: str, name: str) -> int:
+        """See the judge's `copy_database`."""
         if not self._directory:
-            self._directory = self._folder.enter_context(passing_folder())
-        size = int(self._ask("take", address, name, self._directory))
+            self._directory = self._folder.enter_context(temporary_folder())
+        size = int(self._ask("copy_database", address, name, self._directory))
         if address not in COPIES:
             self._taken = (address, name)
         return size
@@ -213,15 +213,15 @@ class Judge:
         if self._taken and self._taken[1] == name:
             self._taken = (self._taken[0], other)
 
-    def blank(self, name: str) -> None:
-        self._ask("blank", name)
+    def create_empty(self, name: str) -> None:
+        self._ask("create_empty", name)
 
-    def dummies(self, name: str, functions: Sequence[str], collations: Sequence[str]) -> None:
+    def add_dummies(self, name: str, functions: Sequence[str], collations: Sequence[str]) -> None:
         self.dummy_functions.update(one.lower() for one in functions)
-        self._ask("dummies", name, list(functions), list(collations))
+        self._ask("add_dummies", name, list(functions), list(collations))
 
-    def do(self, name: str, sql: str) -> None:
-        self._ask("do", name, sql)
+    def execute(self, name: str, sql: str) -> None:
+        self._ask("execute", name, sql)
 
     def enforce_all_references(self) -> None:
         self.has_references = True
@@ -244,14 +244,14 @@ class Judge:
         """See the judge's `columns`. Raises StatementError."""
         return [(table, column) for table, column in self._ask("columns", name, sql, values)]
 
-    def chosen(
+    def used_indexes(
         self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
     ) -> list[list[int]]:
-        """See the judge's `chosen`. Raises StatementError if a statement cannot be planned."""
-        return list(self._ask("chosen", name, list(creates), list(samples), rounds))
+        """See the judge's `used_indexes`. StatementError: a statement cannot be planned."""
+        return list(self._ask("used_indexes", name, list(creates), list(samples), rounds))
 
-    def size(self, name: str) -> int:
-        return int(self._ask("size", name))
+    def used_bytes(self, name: str) -> int:
+        return int(self._ask("used_bytes", name))
 
     def measure(
         self,
@@ -270,9 +270,9 @@ class Judge:
         )
         return {name: Measurement(*one) for name, one in found.items()}
 
-    def changes(self, name: str, sql: str, values: object) -> int:
-        """See the judge's `changes`. Raises StatementError, OutOfTime."""
-        return int(self._ask("changes", name, sql, values))
+    def count_changed_rows(self, name: str, sql: str, values: object) -> int:
+        """See the judge's `count_changed_rows`. Raises StatementError, OutOfTime."""
+        return int(self._ask("count_changed_rows", name, sql, values))
 
     def insert_ns(
         self,
@@ -297,7 +297,7 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
+def start_judge(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
     """Return a judge with the program's SQLite, or else with the interpreter's own.
 
     Args:

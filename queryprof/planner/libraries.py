@@ -10,8 +10,8 @@ from contextlib import closing
 from typing import Any
 
 from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
-from queryprof.confined.handle import Library
-from queryprof.confined.several import refuse_several
+from queryprof.confined.handle import SqliteLibrary
+from queryprof.confined.several import refuse_several_statements
 
 DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
 STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
@@ -25,7 +25,7 @@ class LibraryCounters:
 
     def __init__(self) -> None:
         """Raise OSError or AttributeError if the library's functions are not available."""
-        self._library = Library()
+        self._library = SqliteLibrary()
         library = self._library.functions
         self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
         self._counter = library.sqlite3_stmt_status
@@ -39,7 +39,7 @@ class LibraryCounters:
         found = 0
         for what in (DB_CACHE_HIT, DB_CACHE_MISS):
             now, high = ctypes.c_int(), ctypes.c_int()
-            self._status(self._library.handle(connection), what, now, high, 0)
+            self._status(self._library.connection_pointer(connection), what, now, high, 0)
             found += now.value
         return found
 
@@ -47,7 +47,7 @@ class LibraryCounters:
         """Return the VM steps of the connection's statements since the last call, and reset the
         counters.
         """
-        handle = self._library.handle(connection)
+        handle = self._library.connection_pointer(connection)
         found, statement = 0, self._next(handle, None)
         while statement:
             found += self._counter(statement, STATEMENT_VM_STEP, 1)
@@ -78,7 +78,7 @@ class ApswCounters:
         return self._steps
 
 
-class Sqlite3:
+class Sqlite3Library:
     """The standard library's module."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Sqlite3:
         """Return a cursor with the rows of one statement."""
         return connection.execute(sql, values)
 
-    def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
+    def refuse_several_statements(self, connection: Any, sql: str, values: Values) -> None:
         """Do nothing: the module itself refuses several statements."""
 
     def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:
@@ -117,7 +117,7 @@ class Sqlite3:
         connection.create_function(name, -1, lambda *_: None, deterministic=True)
 
 
-class Apsw:
+class ApswLibrary:
     """APSW, which has its own SQLite."""
 
     def __init__(self) -> None:
@@ -140,15 +140,15 @@ class Apsw:
         """Return a cursor with the rows of one statement. Raises ValueError if there are more
         statements.
         """
-        self.refuse_several(connection, sql, values)
+        self.refuse_several_statements(connection, sql, values)
         return connection.execute(sql, values)
 
-    def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
+    def refuse_several_statements(self, connection: Any, sql: str, values: Values) -> None:
         """Raise ValueError if a text has more than one statement. APSW would execute all of
         them.
         """
         if sql not in self._alone:
-            refuse_several(connection, sql, values)
+            refuse_several_statements(connection, sql, values)
             self._alone.add(sql)
 
     def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:

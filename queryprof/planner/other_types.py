@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-from queryprof.analysis.plans import Steps, signs_of
-from queryprof.planner.better_plans import compared_in
+from queryprof.analysis.plans import Steps, plan_signs
+from queryprof.planner.better_plans import comparison_count
 from queryprof.planner.catalogue import COLUMNS_SQL
 from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
@@ -33,7 +33,7 @@ class UndoableTrial(Protocol):
         """
 
 
-def columns_of_other_types(
+def columns_needing_other_types(
     trial: UndoableTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return two groups of columns of scanned tables: the columns for which an index would help if
@@ -41,20 +41,20 @@ def columns_of_other_types(
     """
     types: list[str] = []
     collations: list[str] = []
-    for table, names in columns.items() if signs_of(before).scans else ():
+    for table, names in columns.items() if plan_signs(before).scans else ():
         listed = trial.judge.rows(EMPTY, COLUMNS_SQL, (table,))
         own = {name: kind for name, kind, _ in listed}
         for name in names:
-            if _would_serve(trial, before, table, listed, name, own[name]):
+            if _helps_with_type(trial, before, table, listed, name, own[name]):
                 collations.append(f"{table}.{name}")
             elif any(
-                _would_serve(trial, before, table, listed, name, kind) for kind in OTHER_TYPES
+                _helps_with_type(trial, before, table, listed, name, kind) for kind in OTHER_TYPES
             ):
                 types.append(f"{table}.{name}")
     return tuple(types), tuple(collations)
 
 
-def _would_serve(
+def _helps_with_type(
     trial: UndoableTrial,
     before: Steps,
     table: str,
@@ -71,11 +71,11 @@ def _would_serve(
         for column, own, key in listed
     )
     with trial.undone(), suppress(StatementError):
-        trial.judge.do(EMPTY, f"DROP TABLE {in_quotes(table)}")
-        trial.judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
+        trial.judge.execute(EMPTY, f"DROP TABLE {in_quotes(table)}")
+        trial.judge.execute(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
         plan = trial.plan()
         if plan != before and not any("AUTOMATIC" in step for step in plan):
             return False  # something else has changed
         after, used = trial.plan_with([TriedIndex(table, (TriedTerm(name),))])
-        return bool(used) and compared_in(after) > compared_in(before)
+        return bool(used) and comparison_count(after) > comparison_count(before)
     return False

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from queryprof.analysis.plans import Steps
-from queryprof.planner.better_plans import is_better
+from queryprof.planner.better_plans import is_better_plan
 from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.trial import StatementTrial
 from queryprof.planner.tried_plans import in_quotes
-from queryprof.planner.values import replaced
-from queryprof.sql.clauses import ComparedOperands, column_of, comparisons_of
+from queryprof.planner.values import replace_placeholders
+from queryprof.sql.clauses import ComparedOperands, comparisons_of, operand_column
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
@@ -27,7 +27,7 @@ class PartialIndex:
     comparisons: tuple[ComparedOperands, ...]
 
 
-def partial_indexes(judge: Judge) -> list[PartialIndex]:
+def read_partial_indexes(judge: Judge) -> list[PartialIndex]:
     rows = judge.rows(
         EMPTY, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql > ''"
     )
@@ -35,46 +35,46 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
     return [index for index in found if index.comparisons]
 
 
-def missed_partial_index(
+def find_missed_partial_index(
     judge: Judge, trial: StatementTrial, statement: str, before: Steps
 ) -> tuple[str, str, bool] | None:
     """Find a partial index that the planner would use if it had all rows, and whose condition the
     statement may imply. Return the index's name, its condition, and whether the statement certainly
     implies the condition.
     """
-    for index in partial_indexes(judge):
-        meant = {_is_meant(one, statement) for one in index.comparisons}
+    for index in read_partial_indexes(judge):
+        meant = {_implies_condition(one, statement) for one in index.comparisons}
         if None in meant:
             continue
         ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
         where = next(one for one in tokens_of(sql) if one.keyword == "WHERE" and not one.depth)
         with trial.undone(), suppress(StatementError):
-            judge.do(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
-            judge.do(EMPTY, sql[: where.start])
+            judge.execute(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
+            judge.execute(EMPTY, sql[: where.start])
             after = trial.plan()
-            if is_used(index.name, [after]) and is_better(before, after):
+            if is_index_used(index.name, [after]) and is_better_plan(before, after):
                 condition = sql[where.start + len(where.text) :].strip()
                 return index.name, condition, meant == {True}
     return None
 
 
-def _is_meant(condition: ComparedOperands, statement: str) -> bool | None:
+def _implies_condition(condition: ComparedOperands, statement: str) -> bool | None:
     """Return whether a statement implies an index's condition in other words: a column alone, NOT,
     IS TRUE and the like. Return False if the statement compares the column with an unknown value,
     and None if it does not imply the condition.
     """
-    column = column_of(condition.left)
+    column = operand_column(condition.left)
     if not column or column not in set(_compared_names(statement)):
         return None
-    own = [one for one in comparisons_of(statement) if column == column_of(one.left)]
+    own = [one for one in comparisons_of(statement) if column == operand_column(one.left)]
     if any(one.operator == condition.operator for one in own):
         return False
-    others = [one for one in own if not _is_of_truth(one)]
+    others = [one for one in own if not _is_truth_test(one)]
     is_truth = condition.operator in ("=", "==", "IS") and not others
     return True if is_truth else None
 
 
-def _is_of_truth(one: ComparedOperands) -> bool:
+def _is_truth_test(one: ComparedOperands) -> bool:
     words = [token.keyword for token in one.tokens[one.left_range.stop : one.right_range.stop]]
     return words in (["IS", "TRUE"], ["IS", "FALSE"])
 
@@ -91,24 +91,26 @@ def _compared_names(statement: str) -> Iterator[str]:
             yield token.named
 
 
-def is_used(index: str, plans: Iterable[Steps]) -> bool:
+def is_index_used(index: str, plans: Iterable[Steps]) -> bool:
     return any(f" INDEX {index} " in f"{step} " for plan in plans for step in plan)
 
 
-def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
+def with_partial_index_values(indexes: Iterable[PartialIndex], statement: str) -> str:
     """Replace parameters of a statement by the values in the conditions of partial indexes, where
     both compare the same column with the same operator.
     """
     known = {
-        (column_of(one.left), one.operator): one.right[0].text
+        (operand_column(one.left), one.operator): one.right[0].text
         for index in indexes
         for one in index.comparisons
         if len(one.right) == 1
     }
     values = {
-        one.right[0].start: known[column_of(one.left), one.operator]
+        one.right[0].start: known[operand_column(one.left), one.operator]
         for one in comparisons_of(statement)
-        if len(one.right) == 1 and (column_of(one.left), one.operator) in known
+        if len(one.right) == 1 and (operand_column(one.left), one.operator) in known
     }
     spans = parameters_in(statement)
-    return replaced(statement, [values.get(start, statement[start:end]) for start, end in spans])
+    return replace_placeholders(
+        statement, [values.get(start, statement[start:end]) for start, end in spans]
+    )

@@ -14,22 +14,22 @@ from typing import Self
 from queryprof.analysis.plans import Steps
 from queryprof.errors import ProofError
 from queryprof.model import Schema
-from queryprof.planner.dummies import with_dummies
-from queryprof.planner.facts import Served
-from queryprof.planner.judging import EMPTY, Judge, OutOfTime, StatementError, judge_for
+from queryprof.planner.dummies import run_with_dummies
+from queryprof.planner.facts import IndexHelp
+from queryprof.planner.judging import EMPTY, Judge, OutOfTime, StatementError, start_judge
 from queryprof.planner.partial_indexes import (
-    is_used,
-    missed_partial_index,
-    partial_indexes,
-    with_values_of,
+    find_missed_partial_index,
+    is_index_used,
+    read_partial_indexes,
+    with_partial_index_values,
 )
-from queryprof.planner.row_steps import row_steps, scan_of
+from queryprof.planner.row_steps import find_only_scan, steps_of_scan
 from queryprof.planner.statistics import set_statistics
 from queryprof.planner.trial import StatementTrial
-from queryprof.planner.values import placeholders, replaced
+from queryprof.planner.values import placeholders, replace_placeholders
 from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
-from queryprof.sql.triggers import Trigger, triggers_in, triggers_of
+from queryprof.sql.triggers import Trigger, fired_triggers, remaining_triggers
 
 MAX_STATEMENTS = 100
 BUDGET_S = 2.0
@@ -84,7 +84,7 @@ class SchemaPlanner:
         self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
         self._judge: Judge | None = None
         self._ready: tuple[str, bool] | None = None
-        self._known: dict[str, Served | None] = {}
+        self._known: dict[str, IndexHelp | None] = {}
         self._triggers: dict[str, tuple[Trigger, ...]] = {}
 
     def __enter__(self) -> Self:
@@ -94,13 +94,13 @@ class SchemaPlanner:
         if self._judge:
             self._judge.close()
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp | None:
         """Return the indexes that the planner would use; None if the schema is unknown."""
         if statement not in self._known:
             found = None
             if len(self._known) < MAX_STATEMENTS:
                 with suppress(StatementError, OutOfTime, ProofError):
-                    found = self._with_row_steps(statement, self._served(statement, plans))
+                    found = self._with_row_steps(statement, self._find_index_help(statement, plans))
             judge = self._judge
             if found and judge and judge.version not in self._versions:
                 found = replace(found, other_version=judge.version)
@@ -111,29 +111,33 @@ class SchemaPlanner:
             self._known[statement] = found
         return self._known[statement]
 
-    def _with_row_steps(self, statement: str, served: Served | None) -> Served | None:
-        if served is None or served.is_other or self._judge is None:
-            return served
+    def _with_row_steps(self, statement: str, index_help: IndexHelp | None) -> IndexHelp | None:
+        if index_help is None or index_help.is_other or self._judge is None:
+            return index_help
         program = StatementTrial(self._judge, statement).program()
-        served = replace(served, is_aggregate=any(code in FOLDING for _, code, _, _ in program))
+        index_help = replace(
+            index_help, is_aggregate=any(code in FOLDING for _, code, _, _ in program)
+        )
         is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
         if is_list or self._versions != {self._judge.version}:
-            return served
-        scan = scan_of(program)
+            return index_help
+        scan = find_only_scan(program)
         if scan is None:
-            return served
+            return index_help
         columns = self._judge.rows(EMPTY, COLUMNS_OF_PAGE, (scan.page,))
         if not columns:
-            return served
+            return index_help
         names = [str(name) for name, _, _ in columns]
         stored = {name.lower() for name in names}
-        if served.is_plain and all(one.strip('"').lower() not in stored for one in served.terms):
-            return served  # a generated column has the steps of its expression
+        if index_help.is_plain and all(
+            one.strip('"').lower() not in stored for one in index_help.terms
+        ):
+            return index_help  # a generated column has the steps of its expression
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
-        return replace(served, row_steps=row_steps(program, scan, names, key))
+        return replace(index_help, row_steps=steps_of_scan(program, scan, names, key))
 
-    def knows(self, statement: str) -> bool:
+    def knows_names(self, statement: str) -> bool:
         """Return whether a statement's database has the names in the statement; True if there is no
         time to check.
         """
@@ -160,12 +164,12 @@ class SchemaPlanner:
         database = self._databases.get(statement, "")
         if database not in self._triggers:
             schema = self._schemas.get(database)
-            self._triggers[database] = triggers_in(
-                schema.created if schema else created_by(self._texts)
+            self._triggers[database] = remaining_triggers(
+                schema.created if schema else schema_statements(self._texts)
             )
-        return tuple(triggers_of(statement, self._triggers[database]))
+        return tuple(fired_triggers(statement, self._triggers[database]))
 
-    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+    def statistics_mislead(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Return whether the planner chooses another plan without the statistics."""
         database = self._databases.get(statement, "")
         with suppress(StatementError, OutOfTime, ProofError):
@@ -175,58 +179,62 @@ class SchemaPlanner:
             return bool(plans) and found not in plans
         return False
 
-    def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+    def _find_index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp | None:
         judge = self._start_judge(self._databases.get(statement, ""))
         trial = StatementTrial(judge, statement)
         before = trial.plan()
         if before in plans or not plans:
-            served = trial.served(before)
-            if unused := missed_partial_index(judge, trial, statement, before):
-                return replace(served, partial=unused)
-            with_prefixes = with_prefixes_of(statement)
-            if served.code or with_prefixes == statement:
-                return served
+            index_help = trial.index_help(before)
+            if unused := find_missed_partial_index(judge, trial, statement, before):
+                return replace(index_help, partial=unused)
+            with_prefixes = with_prefix_patterns(statement)
+            if index_help.code or with_prefixes == statement:
+                return index_help
             return replace(
-                StatementTrial(judge, with_prefixes).served(before), plan=before, by_prefix=True
+                StatementTrial(judge, with_prefixes).index_help(before), plan=before, by_prefix=True
             )
-        partial = [index for index in partial_indexes(judge) if is_used(index.name, plans)]
+        partial = [
+            index for index in read_partial_indexes(judge) if is_index_used(index.name, plans)
+        ]
         if partial:  # the recorded text lacks the values that a partial index needs
-            trial = StatementTrial(judge, with_values_of(partial, statement))
+            trial = StatementTrial(judge, with_partial_index_values(partial, statement))
             before = trial.plan()
-            return trial.served(before) if before in plans else None
-        return _served_otherwise(judge, statement, plans) or Served(before, is_other=True)
+            return trial.index_help(before) if before in plans else None
+        return _help_for_other_limits(judge, statement, plans) or IndexHelp(before, is_other=True)
 
     def _start_judge(self, database: str, *, with_statistics: bool = True) -> Judge:
         """Return the judge with the schema of a database."""
         judge = self._judge
         if judge is None:
-            judge = self._judge = judge_for(sorted(self._versions))
-            judge.deadline(BUDGET_S)
+            judge = self._judge = start_judge(sorted(self._versions))
+            judge.set_deadline(BUDGET_S)
         if self._ready != (database, with_statistics):
-            judge.blank(EMPTY)
+            judge.create_empty(EMPTY)
             schema = self._schemas.get(database)
-            for sql in schema.created if schema else created_by(self._texts):
+            for sql in schema.created if schema else schema_statements(self._texts):
                 with suppress(StatementError):
-                    with_dummies(judge, EMPTY, partial(judge.create, EMPTY, sql))
+                    run_with_dummies(judge, EMPTY, partial(judge.create, EMPTY, sql))
             if schema and schema.statistics and with_statistics:
                 set_statistics(judge, EMPTY, schema.statistics)
             self._ready = (database, with_statistics)
         return judge
 
 
-def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> Served | None:
+def _help_for_other_limits(
+    judge: Judge, statement: str, plans: Sequence[Steps]
+) -> IndexHelp | None:
     """Return the helpful indexes if a number in LIMIT, or a foreign key, explains the program's
     plan; None otherwise.
     """
-    trial, with_limits = StatementTrial(judge, statement), with_limits_of(statement)
+    trial, with_limits = StatementTrial(judge, statement), with_limit_numbers(statement)
     if with_limits != statement:
         limited = StatementTrial(judge, with_limits)
         if (plan := limited.plan()) in plans:
-            return limited.served(plan)
+            return limited.index_help(plan)
     judge.enforce_references(EMPTY, True)
     try:
         plan = trial.plan()
-        return replace(trial.served(plan), by_reference=True) if plan in plans else None
+        return replace(trial.index_help(plan), by_reference=True) if plan in plans else None
     finally:
         judge.enforce_references(EMPTY, False)
 
@@ -234,7 +242,7 @@ def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> S
 PREFIX_PATTERNS = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
-def with_prefixes_of(statement: str) -> str:
+def with_prefix_patterns(statement: str) -> str:
     """Return a statement with patterns that begin with a letter instead of parameters. SQLite can
     search an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
@@ -244,13 +252,15 @@ def with_prefixes_of(statement: str) -> str:
         if len(one.right) == 1 and one.operator in PREFIX_PATTERNS
     }
     spans = parameters_in(statement)
-    return replaced(statement, [patterns.get(start, statement[start:end]) for start, end in spans])
+    return replace_placeholders(
+        statement, [patterns.get(start, statement[start:end]) for start, end in spans]
+    )
 
 
 LIMITS = {"LIMIT": "20", "OFFSET": "0"}
 
 
-def with_limits_of(statement: str) -> str:
+def with_limit_numbers(statement: str) -> str:
     """Return a statement with numbers instead of parameters in LIMIT and OFFSET. The recorded text
     has no literals, but SQLite plans for the number (https://www.sqlite.org/queryplanner-ng.html).
     """
@@ -260,10 +270,12 @@ def with_limits_of(statement: str) -> str:
         if first.keyword in LIMITS
     }
     spans = parameters_in(statement)
-    return replaced(statement, [numbers.get(start, statement[start:end]) for start, end in spans])
+    return replace_placeholders(
+        statement, [numbers.get(start, statement[start:end]) for start, end in spans]
+    )
 
 
-def created_by(texts: Iterable[str]) -> Iterator[str]:
+def schema_statements(texts: Iterable[str]) -> Iterator[str]:
     """Yield the statements, also within scripts, that change a schema, with values for the literals
     that recorded texts lack.
     """
@@ -276,7 +288,7 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
         left -= len(text)
         for sql in _split_script(text[:MAX_SCRIPT]):
             if sql.lstrip()[:6].upper().startswith(CHANGES_SCHEMA):
-                yield replaced(sql, ["0"] * len(placeholders(sql)))
+                yield replace_placeholders(sql, ["0"] * len(placeholders(sql)))
 
 
 def _split_script(script: str) -> Iterator[str]:
@@ -287,12 +299,12 @@ def _split_script(script: str) -> Iterator[str]:
         tries += 1
         if tries > MAX_SEMICOLONS:
             return
-        if sql.strip() and (found[0] == "" or _is_complete(sql)):
+        if sql.strip() and (found[0] == "" or _is_complete_statement(sql)):
             yield sql
             start, tries = found.end(), 0
 
 
-def _is_complete(sql: str) -> bool:
+def _is_complete_statement(sql: str) -> bool:
     try:
         return sqlite3.complete_statement(sql)
     except ValueError:  # a NUL, or half a character, is in no statement

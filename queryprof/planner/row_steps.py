@@ -41,7 +41,7 @@ Instruction = tuple[int, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class TableScanLoop:
     """The loop over the only table that a statement scans.
 
     Attributes:
@@ -55,11 +55,11 @@ class Scan:
     end: int
 
 
-def scan_of(program: Sequence[Instruction]) -> Scan | None:
+def find_only_scan(program: Sequence[Instruction]) -> TableScanLoop | None:
     """Return the scan of a program; None unless there is exactly one."""
     pages = {cursor: page for _, code, cursor, page in program if code == "OpenRead"}
     found = [
-        Scan(pages[cursor], cursor, at + 1, end)
+        TableScanLoop(pages[cursor], cursor, at + 1, end)
         for at, code, cursor, _ in program
         if code == "Rewind" and cursor in pages
         for end, code, of, to in program
@@ -69,8 +69,8 @@ def scan_of(program: Sequence[Instruction]) -> Scan | None:
     return found[0] if len(found) == starts == 1 else None
 
 
-def row_steps(
-    program: Sequence[Instruction], scan: Scan, columns: Sequence[str], key: str
+def steps_of_scan(
+    program: Sequence[Instruction], scan: TableScanLoop, columns: Sequence[str], key: str
 ) -> RowSteps | None:
     """Return the steps of a scan; None if no comparison skips one of its rows.
 
@@ -79,7 +79,7 @@ def row_steps(
     """
     body = program[scan.begin : scan.end]
     inner = next((at - scan.begin for at, code, _, _ in body if code in INNER_LOOPS), None)
-    left_out = tuple(_left_out(body[:inner], scan, columns, key))
+    left_out = tuple(_skipping_comparisons(body[:inner], scan, columns, key))
     if not left_out:
         return None
     sorters = {cursor for _, code, cursor, _ in body if code == "SorterInsert"}
@@ -91,8 +91,8 @@ def row_steps(
     return RowSteps(left_out, inner_steps, taken, max(0, len(program) - taken))
 
 
-def _left_out(
-    body: Sequence[Instruction], scan: Scan, columns: Sequence[str], key: str
+def _skipping_comparisons(
+    body: Sequence[Instruction], scan: TableScanLoop, columns: Sequence[str], key: str
 ) -> Iterator[SkippingComparison]:
     """Yield the comparisons of a loop that skip rows."""
     names = frozenset({""})
@@ -100,7 +100,7 @@ def _left_out(
     for at, code, p1, p2 in body:
         if code in ("Column", "Rowid"):
             number = p2 if code == "Column" else ROWID
-            compared.add(_name(number, columns, key) if p1 == scan.cursor else "")
+            compared.add(_column_name(number, columns, key) if p1 == scan.cursor else "")
         elif code in LOOKUPS:
             compared = set()
         elif code in COMPARISONS and p2 == scan.end:
@@ -112,7 +112,7 @@ def _left_out(
             compared.add("")  # a value computed with the column
 
 
-def _name(number: int, columns: Sequence[str], key: str) -> str:
+def _column_name(number: int, columns: Sequence[str], key: str) -> str:
     """Return the name of a column in lower case; "" if the table does not have it."""
     name = key if number == ROWID else columns[number] if number < len(columns) else ""
     return name.lower()

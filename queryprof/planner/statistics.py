@@ -8,7 +8,7 @@ from contextlib import suppress
 from queryprof.planner.judging import BEFORE, Judge, StatementError
 
 
-def statistics_of(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...], ...]:
+def read_statistics(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...], ...]:
     """Return the statistics in the database; empty if ANALYZE has not run."""
     try:
         return tuple(judge.rows(copy, "SELECT tbl, idx, stat FROM sqlite_stat1"))
@@ -18,13 +18,13 @@ def statistics_of(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...],
 
 def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
     """Set the statistics of a copy, for its planner."""
-    judge.do(copy, "ANALYZE")
+    judge.execute(copy, "ANALYZE")
     # sqlite_stat4 exists only in some builds of SQLite
     for table in ("sqlite_stat1", "sqlite_stat4"):
         with suppress(StatementError):
-            judge.do(copy, f"DELETE FROM {table}")
+            judge.execute(copy, f"DELETE FROM {table}")
     for row in statistics:
         judge.rows(copy, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
     # SQLite keeps the row counts of tables in memory until it reads the schema again.
-    judge.do(copy, "PRAGMA writable_schema = RESET")
-    judge.do(copy, "ANALYZE sqlite_schema")
+    judge.execute(copy, "PRAGMA writable_schema = RESET")
+    judge.execute(copy, "ANALYZE sqlite_schema")

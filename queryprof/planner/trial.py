@@ -16,11 +16,11 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
-from queryprof.analysis.plans import Steps, normal_form, signs_of
+from queryprof.analysis.plans import Steps, normalize_plan, plan_signs
 from queryprof.planner.better_plans import (
-    compared_in,
-    is_better,
-    scans_in,
+    comparison_count,
+    is_better_plan,
+    scan_count,
     searches_more,
     sorting_in,
 )
@@ -32,22 +32,23 @@ from queryprof.planner.catalogue import (
     REFERRING_COLUMNS_SQL,
     TABLE_OF,
 )
-from queryprof.planner.dummies import with_dummies
-from queryprof.planner.expressions import expressions_of
-from queryprof.planner.facts import Served
+from queryprof.planner.dummies import run_with_dummies
+from queryprof.planner.expressions import column_expressions
+from queryprof.planner.facts import IndexHelp
 from queryprof.planner.judging import EMPTY, Judge, StatementError
-from queryprof.planner.other_types import columns_of_other_types
+from queryprof.planner.other_types import columns_needing_other_types
 from queryprof.planner.tried_index import (
     ANYCASE,
+    ColumnsByTable,
     TriedIndex,
     TriedTerm,
-    anycase_after,
     as_used,
-    begins,
-    wider_ones,
+    ignoring_case,
+    is_prefix_of,
+    wider_indexes,
 )
 from queryprof.planner.tried_plans import TRIED, USED, in_quotes, is_as_good, is_by_range
-from queryprof.planner.values import all_named, nulls_of
+from queryprof.planner.values import name_all_placeholders, null_values
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
@@ -67,40 +68,40 @@ class StatementTrial:
     """One statement on the empty copy."""
 
     def __init__(self, judge: Judge, statement: str) -> None:
-        self.judge, self._statement = judge, all_named(statement)
-        self._values = nulls_of(self._statement)
+        self.judge, self._statement = judge, name_all_placeholders(statement)
+        self._values = null_values(self._statement)
 
-    def _explained(self, how: str) -> Sequence[tuple[Any, ...]]:
+    def _explain_rows(self, how: str) -> Sequence[tuple[Any, ...]]:
         judge, sql = self.judge, f"{how} {self._statement}"
-        return with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
+        return run_with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
     def program(self) -> Sequence[tuple[int, str, int, int]]:
         """Return the address, opcode, P1 and P2 of its instructions. Raises StatementError."""
-        return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explained("EXPLAIN")]
+        return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explain_rows("EXPLAIN")]
 
     def plan(self) -> Steps:
         """Return its plan. Raises StatementError."""
-        rows = self._explained("EXPLAIN QUERY PLAN")
+        rows = self._explain_rows("EXPLAIN QUERY PLAN")
         if len(rows) > MAX_STEPS:  # nested views can have any number of steps
             raise StatementError(f"its plan has more than {MAX_STEPS} steps")
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
             depths[number] = depths.get(parent, -1) + 1
             lines.append("  " * depths[number] + " ".join(detail.splitlines()))
-        return normal_form("\n".join(lines))
+        return normalize_plan("\n".join(lines))
 
-    def served(self, before: Steps) -> Served:
+    def index_help(self, before: Steps) -> IndexHelp:
         """Return the indexes that improve the plan, or the columns whose types prevent an index."""
-        columns = self._columns(before)
-        found, after = self._search(before, columns)
-        served = self._described(before, found, after, columns)
+        columns = self._read_columns(before)
+        found, after = self._extend_indexes(before, columns)
+        index_help = self._describe(before, found, after, columns)
         if found and not searches_more(before, after):
-            others = self._filtering(before, columns)
-            return replace(served, filtering=self._described(before, *others, columns))
-        return served
+            others = self._filter_index(before, columns)
+            return replace(index_help, filtering=self._describe(before, *others, columns))
+        return index_help
 
-    def _filtering(
-        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    def _filter_index(
+        self, before: Steps, columns: ColumnsByTable
     ) -> tuple[list[TriedIndex], Steps]:
         """Return an index that finds the statement's rows, whatever their order, and the plan with
         this index. An index for an equality is preferred.
@@ -111,45 +112,41 @@ class StatementTrial:
             for name in names
         ]
         found: tuple[list[TriedIndex], Steps] = [], before
-        for index in (*plain, *self._on_expressions(columns)):
-            others, after = self._better([], before, [index])
+        for index in (*plain, *self._expression_indexes(columns)):
+            others, after = self._better_indexes([], before, [index])
             if others and searches_more(before, after) and not (found[0] and is_by_range(after)):
                 found = others, after
                 if not is_by_range(after):
                     break
         return found
 
-    def _described(
-        self,
-        before: Steps,
-        found: list[TriedIndex],
-        after: Steps,
-        columns: Mapping[str, tuple[str, ...]],
-    ) -> Served:
+    def _describe(
+        self, before: Steps, found: list[TriedIndex], after: Steps, columns: ColumnsByTable
+    ) -> IndexHelp:
         """Return the effect of the indexes on the plan or, without indexes, why none helps."""
-        found = [one for one in found if not any(begins(one, other) for other in found)]
+        found = [one for one in found if not any(is_prefix_of(one, other) for other in found)]
         if found:
             covering = self._all_covering(found, after, columns)
-            return Served(
+            return IndexHelp(
                 before,
-                self._created(found),
+                self._create_sql(found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 covers=covering == found,
-                widened=self._widened(before, columns),
-                covering=self._created(covering) if covering and covering != found else "",
-                still_scans=scans_in(after) > 1,  # one may be the outermost loop
+                widened=self._widened_sql(before, columns),
+                covering=self._create_sql(covering) if covering and covering != found else "",
+                still_scans=scan_count(after) > 1,  # one may be the outermost loop
                 searches=searches_more(before, after),
-                finds_end=compared_in(after) <= compared_in(before)
-                and scans_in(after) < scans_in(before),
+                finds_end=comparison_count(after) <= comparison_count(before)
+                and scan_count(after) < scan_count(before),
                 sorts_less=sorting_in(after) < sorting_in(before),
                 by_range=is_by_range(after),
             )
-        types, collations = columns_of_other_types(self, before, columns)
-        wide = self._widened(before, columns)
-        return Served(before, differing=types, recollated=collations, widened=wide)
+        types, collations = columns_needing_other_types(self, before, columns)
+        wide = self._widened_sql(before, columns)
+        return IndexHelp(before, differing=types, recollated=collations, widened=wide)
 
-    def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
+    def _widened_sql(self, before: Steps, columns: ColumnsByTable) -> str:
         """Return SQL for the index of the plan's innermost loop plus the columns that SQLite looks
         up in the table; "" if not possible.
         """
@@ -160,17 +157,17 @@ class StatementTrial:
         if not terms or any(term.column is None for term in terms):
             return ""  # the index is on an expression, or partial
         with self.undone():
-            self.judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
+            self.judge.execute(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self.plan_with(wide)
         is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
-        return self._created(wide) if is_covering and is_as_good(before, after) else ""
+        return self._create_sql(wide) if is_covering and is_as_good(before, after) else ""
 
-    def _created(self, indexes: Sequence[TriedIndex]) -> str:
-        return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
+    def _create_sql(self, indexes: Sequence[TriedIndex]) -> str:
+        return " ".join(f"{index.sql(self._unused(index.name), self._quote)};" for index in indexes)
 
     def _all_covering(
-        self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
+        self, indexes: Sequence[TriedIndex], plan: Steps, columns: ColumnsByTable
     ) -> list[TriedIndex]:
         """Return the indexes with all columns that the statement reads from their tables. The list
         is empty if an index is too wide, or if the planner does not use all of them or still reads
@@ -178,13 +175,11 @@ class StatementTrial:
         """
         wide = self._wider(indexes, columns)
         after, used = self.plan_with(wide)
-        looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
+        looks_up = any(LOOKED_UP.search(step) for step in after) or plan_signs(after).scans
         is_better = wide and len(used) == len(wide) and is_as_good(plan, after) and not looks_up
         return wide if is_better else []
 
-    def _wider(
-        self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
-    ) -> list[TriedIndex]:
+    def _wider(self, indexes: Sequence[TriedIndex], columns: ColumnsByTable) -> list[TriedIndex]:
         """Return the indexes plus the other columns that the statement reads from their tables;
         empty if an index would be too wide.
         """
@@ -195,13 +190,13 @@ class StatementTrial:
             plain = {one.removesuffix(ANYCASE) for one in index.columns}
             if any(one.is_expression and not one.column.endswith(ANYCASE) for one in index.terms):
                 return []
-            rest = (TriedTerm(name) for name in names if not {name, self._quoted(name)} & plain)
+            rest = (TriedTerm(name) for name in names if not {name, self._quote(name)} & plain)
             wide.append(TriedIndex(index.table, (*index.terms, *rest)))
             if len(wide[-1].terms) > MAX_COVERING:
                 return []
         return wide
 
-    def _free(self, name: str) -> str:
+    def _unused(self, name: str) -> str:
         """Return a name that is unused in the schema."""
         taken = {str(one).lower() for (one,) in self.judge.rows(EMPTY, NAMES_SQL)}
         names = (name, *(f"{name}_{number}" for number in range(2, 100)))
@@ -214,7 +209,7 @@ class StatementTrial:
             table for table, _ in self.judge.columns(EMPTY, self._statement, self._values)
         )
 
-    def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
+    def _read_columns(self, before: Steps) -> ColumnsByTable:
         """Return the columns that the statement reads, by table, and the columns of foreign keys
         that refer to its table.
         """
@@ -227,14 +222,14 @@ class StatementTrial:
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
                 found[table] = tuple(names[:MAX_COLUMNS])
-        for table in signs_of(before).scans:  # a foreign key's check reads no column
+        for table in plan_signs(before).scans:  # a foreign key's check reads no column
             referring = self.judge.rows(EMPTY, REFERRING_COLUMNS_SQL, (table,))
             if table not in found and referring:
                 found[table] = tuple(name for (name,) in referring)
         return found
 
-    def _search(
-        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    def _extend_indexes(
+        self, before: Steps, columns: ColumnsByTable
     ) -> tuple[list[TriedIndex], Steps]:
         """Extend the indexes that the planner uses, as long as it uses the additions.
 
@@ -245,30 +240,32 @@ class StatementTrial:
         with self.undone():
             for table in columns:  # otherwise an existing index would be used for its first columns
                 for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
-                    self.judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
+                    self.judge.execute(EMPTY, f"DROP INDEX {in_quotes(name)}")
             for _ in range(MAX_TERMS):
-                wider = self._taken(taken, columns)
+                wider = self._used_with_one_term_more(taken, columns)
                 if wider == taken:
                     break
                 taken = wider
-            taken = self._with_all_compared(taken or self._grouping(before, columns), columns)
-        found, plan = self._better([], before, taken)
-        found, plan = self._better(found, plan, anycase_after(taken, columns, self._quoted))
-        return (found, plan) if found else self._better([], before, self._on_expressions(columns))
+            taken = self._with_equalities(taken or self._group_index(before, columns), columns)
+        found, plan = self._better_indexes([], before, taken)
+        found, plan = self._better_indexes(found, plan, ignoring_case(taken, columns, self._quote))
+        return (
+            (found, plan)
+            if found
+            else self._better_indexes([], before, self._expression_indexes(columns))
+        )
 
-    def _better(
+    def _better_indexes(
         self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
     ) -> tuple[list[TriedIndex], Steps]:
         """Return the indexes that improve a plan, and the better plan; else the known ones."""
         new = [index for index in indexes if not self._exists(index)]
         after, used = self.plan_with(new)
-        if used and is_better(before, after):
+        if used and is_better_plan(before, after):
             return [new[number] for number in used], after
         return known, before
 
-    def _grouping(
-        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
-    ) -> tuple[TriedIndex, ...]:
+    def _group_index(self, before: Steps, columns: ColumnsByTable) -> tuple[TriedIndex, ...]:
         """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on one of
         these columns does not keep a group together.
         """
@@ -285,8 +282,8 @@ class StatementTrial:
                 return tuple(tried[number] for number in used)
         return ()
 
-    def _with_all_compared(
-        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    def _with_equalities(
+        self, taken: tuple[TriedIndex, ...], columns: ColumnsByTable
     ) -> tuple[TriedIndex, ...]:
         """Return the indexes with further equality columns in front. The planner prefers a sorted
         index to an index that finds fewer rows, because it does not know the row counts.
@@ -299,25 +296,25 @@ class StatementTrial:
                 first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
                 wider = (*taken[:place], first, *taken[place + 1 :])
                 (before, _), (after, used) = self.plan_with(taken), self.plan_with(wider)
-                is_better = compared_in(after) > compared_in(before)
+                is_better = comparison_count(after) > comparison_count(before)
                 if place in used and is_better and sorting_in(after) <= sorting_in(before):
                     taken = wider
         return taken
 
-    def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[TriedIndex]:
+    def _expression_indexes(self, columns: ColumnsByTable) -> list[TriedIndex]:
         """Return indexes on the statement's compared expressions, and on its columns without case,
         as far as SQLite allows them.
         """
         found = []
         for table, names in columns.items():
-            anycase = [f"{self._quoted(name)}{ANYCASE}" for name in names]
+            anycase = [f"{self._quote(name)}{ANYCASE}" for name in names]
             computed = [
-                one for one in expressions_of(self._statement, names) if not self._is_own(one)
+                one for one in column_expressions(self._statement, names) if not self._is_own(one)
             ]
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self.undone(), suppress(StatementError):
-                    self.judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
+                    self.judge.execute(EMPTY, index.sql(f"{TRIED}0", in_quotes))
                     found.append(index)
         return found
 
@@ -331,15 +328,15 @@ class StatementTrial:
             for name in functions_in(tokens_of(expression))
         )
 
-    def _taken(
-        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    def _used_with_one_term_more(
+        self, taken: tuple[TriedIndex, ...], columns: ColumnsByTable
     ) -> tuple[TriedIndex, ...]:
         """Add one term to the indexes in all ways. Return the indexes that the planner uses,
         without unused terms. Terms compared for equality come first, since SQLite does not search
         by terms after a range.
         """
         before, _ = self.plan_with(taken)
-        wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
+        wider = list(dict.fromkeys(wider_indexes(taken, columns, sorts=bool(sorting_in(before)))))
         found: tuple[TriedIndex, ...] = ()
         while True:
             after, used = self.plan_with(wider)
@@ -360,7 +357,7 @@ class StatementTrial:
         """
         with self.undone():
             for number, index in enumerate(indexes):
-                self.judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
+                self.judge.execute(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
@@ -382,7 +379,7 @@ class StatementTrial:
         width = len(index.terms)
         return any(tuple(terms[:width]) == index.terms for terms in found.values())
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         """Return a name as SQL, in quotes if SQLite needs them."""
         if SIMPLE.fullmatch(name):
             with suppress(StatementError):
@@ -392,9 +389,9 @@ class StatementTrial:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        self.judge.do(EMPTY, "SAVEPOINT queryprof")
+        self.judge.execute(EMPTY, "SAVEPOINT queryprof")
         try:
             yield
         finally:
-            self.judge.do(EMPTY, "ROLLBACK TO queryprof")
-            self.judge.do(EMPTY, "RELEASE queryprof")
+            self.judge.execute(EMPTY, "ROLLBACK TO queryprof")
+            self.judge.execute(EMPTY, "RELEASE queryprof")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MAX_TRIED = 16
 ANYCASE = " COLLATE NOCASE"
 
+ColumnsByTable = Mapping[str, tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class TriedTerm:
@@ -33,7 +35,7 @@ class TriedIndex:
         words = (self.table, *(term.column for term in self.terms))
         return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
-    def compared(self, listed: str) -> int:
+    def compared_term_count(self, listed: str) -> int:
         """Return how many of the index's first terms a plan step compares. The last comparison may
         be a range.
         """
@@ -46,7 +48,7 @@ class TriedIndex:
 
     def is_searched_by_range(self, listed: str) -> bool:
         """Return whether the last compared term is not compared for equality."""
-        width = self.compared(listed)
+        width = self.compared_term_count(listed)
         return bool(width) and not _is_listed(self.terms[width - 1], listed, "=")
 
     def sql(self, name: str, quote: Callable[[str], str]) -> str:
@@ -57,7 +59,7 @@ class TriedIndex:
         return f"CREATE INDEX {name} ON {quote(self.table)} ({', '.join(listed)})"
 
 
-def begins(index: TriedIndex, other: TriedIndex) -> bool:
+def is_prefix_of(index: TriedIndex, other: TriedIndex) -> bool:
     """Return whether `other` begins with the terms of `index`, and so can replace it."""
     width = len(index.terms)
     same_table = index.table == other.table
@@ -77,14 +79,14 @@ def as_used(
     for number, listed in used.items():
         index = indexes[number]
         known = [len(one.terms) for one in taken if index.terms[: len(one.terms)] == one.terms]
-        width = len(index.terms) if is_sorted else max([index.compared(listed), *known])
+        width = len(index.terms) if is_sorted else max([index.compared_term_count(listed), *known])
         if width:
             found[TriedIndex(index.table, index.terms[:width])] = None
     return tuple(found)
 
 
-def wider_ones(
-    taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
+def wider_indexes(
+    taken: Sequence[TriedIndex], columns: ColumnsByTable, sorts: bool
 ) -> Iterator[TriedIndex]:
     """Yield the indexes, and versions with one more term. For a table without an index, yield
     indexes with one term. Among equally good indexes, the planner uses the last.
@@ -100,9 +102,9 @@ def wider_ones(
                     yield TriedIndex(table, (*index.terms, TriedTerm(name)))
 
 
-def anycase_after(
+def ignoring_case(
     taken: Iterable[TriedIndex],
-    columns: Mapping[str, tuple[str, ...]],
+    columns: ColumnsByTable,
     quote: Callable[[str], str],
 ) -> list[TriedIndex]:
     """Return the indexes, or their first terms, with one more column that ignores case. The
@@ -110,7 +112,7 @@ def anycase_after(
     equality.
     """
     return [
-        TriedIndex(index.table, (*index.terms[:width], anycase(name, quote)))
+        TriedIndex(index.table, (*index.terms[:width], case_insensitive_term(name, quote)))
         for index in taken
         for width in range(1, len(index.terms) + 1)
         for name in columns.get(index.table, ())
@@ -118,7 +120,7 @@ def anycase_after(
     ][:MAX_TRIED]
 
 
-def anycase(name: str, quote: Callable[[str], str]) -> TriedTerm:
+def case_insensitive_term(name: str, quote: Callable[[str], str]) -> TriedTerm:
     return TriedTerm(f"{quote(name)}{ANYCASE}", is_expression=True)
 
 

@@ -6,7 +6,7 @@ import re
 import secrets
 
 from queryprof.analysis.plans import Steps
-from queryprof.planner.better_plans import compared_in, sorting_in
+from queryprof.planner.better_plans import comparison_count, sorting_in
 
 TRIED = f"queryprof_{secrets.token_hex(4)}_"
 """The prefix of tried indexes' names. It is random, so that no database contains it."""
@@ -15,7 +15,9 @@ USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$
 
 
 def is_as_good(before: Steps, after: Steps) -> bool:
-    return compared_in(after) >= compared_in(before) and sorting_in(after) <= sorting_in(before)
+    return comparison_count(after) >= comparison_count(before) and sorting_in(after) <= sorting_in(
+        before
+    )
 
 
 def is_by_range(plan: Steps) -> bool:

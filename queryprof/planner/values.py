@@ -15,7 +15,7 @@ def placeholders(sql: str) -> list[str]:
     return [sql[start:end] for start, end in parameters_in(sql)]
 
 
-def replaced(sql: str, values: Sequence[str]) -> str:
+def replace_placeholders(sql: str, values: Sequence[str]) -> str:
     """Return the statement with each placeholder replaced by the next SQL text."""
     parts, place = [], 0
     for (start, end), value in zip(parameters_in(sql), values, strict=True):
@@ -24,7 +24,7 @@ def replaced(sql: str, values: Sequence[str]) -> str:
     return "".join([*parts, sql[place:]])
 
 
-def all_named(statement: str) -> str:
+def name_all_placeholders(statement: str) -> str:
     """Name all placeholders of a statement if some placeholders have names. Recorded texts have ?
     in place of literals.
     """
@@ -34,10 +34,10 @@ def all_named(statement: str) -> str:
     named = [
         f":queryprof_{place}" if name.startswith("?") else name for place, name in enumerate(names)
     ]
-    return replaced(statement, named)
+    return replace_placeholders(statement, named)
 
 
-def nulls_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
+def null_values(statement: str) -> Mapping[str, None] | tuple[None, ...]:
     """Return NULL for each placeholder. The planner does not look at the values."""
     names = placeholders(statement)
     named = {name[1:]: None for name in names if name[0] in ":@$"}

@@ -37,7 +37,7 @@ STEPS_BETWEEN_CHECKS = 10_000
 BUSY_MS = 200
 
 
-def unchanged_uri(path: str) -> str:
+def read_only_uri(path: str) -> str:
     """Return the URI with which SQLite reads a database without changing its files. Raises
     OSError.
     """
@@ -53,11 +53,11 @@ def read_schema(path: str) -> Schema:
     if not Path(path).is_file():
         raise TraceError(f"{path}: {'not a file' if Path(path).exists() else 'no such file'}")
     try:
-        connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
+        connection = sqlite3.connect(read_only_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
             end_s = time.monotonic() + READING_S
             connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_CHECKS)
-            connection.set_authorizer(_authorize)
+            connection.set_authorizer(_authorize_reading)
             indexes = []
             for name, table, unique, partial in connection.execute(INDEXES).fetchall():
                 keys = _index_columns(connection, name)
@@ -74,7 +74,7 @@ def read_schema(path: str) -> Schema:
                 tuple(indexes),
                 tuple(sql for (sql,) in created if isinstance(sql, str)),
                 statistics,
-                _rows(connection, analyzed),
+                _count_rows(connection, analyzed),
             )
         finally:
             connection.close()
@@ -82,7 +82,7 @@ def read_schema(path: str) -> Schema:
         raise TraceError(why_unreadable(path, str(error))) from error
 
 
-def _authorize(action: int, what: str | None, inside: str | None, *_: object) -> int:
+def _authorize_reading(action: int, what: str | None, inside: str | None, *_: object) -> int:
     """Deny everything except reading, and SQLite's own declarations of PRAGMAs as tables."""
     is_reading = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
     is_declared = action == sqlite3.SQLITE_UPDATE and what == "sqlite_master"
@@ -90,7 +90,7 @@ def _authorize(action: int, what: str | None, inside: str | None, *_: object) ->
     return sqlite3.SQLITE_OK if is_reading or is_declared or is_ours else sqlite3.SQLITE_DENY
 
 
-def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
+def _count_rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
     """Count the rows of ordinary tables, as far as COUNTING_S allows.
 
     Views are not counted, because that would execute their SQL.
@@ -126,7 +126,7 @@ def why_unreadable(path: str, error: str) -> str:
     return f"{path}: {next(found, f'it cannot be read or copied: {error}')}"
 
 
-def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:
+def read_schemas(paths: Iterable[str]) -> dict[str, Schema]:
     """Return the schemas of existing, readable files."""
     found = {}
     for path in sorted(set(paths)):

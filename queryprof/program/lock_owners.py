@@ -48,7 +48,7 @@ class LockOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lock:
+class _KernelLock:
     pid: int
     is_exclusive: bool
     device: str
@@ -56,52 +56,54 @@ class _Lock:
     first: int
     last: int
 
-    def covers(self, byte: int) -> bool:
+    def covers_byte(self, byte: int) -> bool:
         return self.first <= byte <= self.last
 
 
-def owners_of(path: str) -> tuple[LockOwner, ...]:
+def find_lock_owners(path: str) -> tuple[LockOwner, ...]:
     """Return the processes with locks on a database, each once, the most exclusive first.
 
     Raises:
         OSError: the kernel's list, or the file, cannot be read.
     """
-    locks = list(_locks())
-    in_file = _locks_of(path, locks)
-    in_log = _locks_of(f"{path}-shm", locks) if os.path.exists(f"{path}-shm") else []
+    locks = list(_read_kernel_locks())
+    in_file = _locks_on_file(path, locks)
+    in_log = _locks_on_file(f"{path}-shm", locks) if os.path.exists(f"{path}-shm") else []
     found: dict[int, set[str]] = {}
     for lock in in_log:
-        found.setdefault(lock.pid, set()).add(_in_log(lock))
+        found.setdefault(lock.pid, set()).add(_state_in_wal(lock))
     for lock in in_file:
         # With a write-ahead log, the file's own lock is kept while the database is open.
         does = (
-            HAS_OPEN if in_log and lock.pid in found and not lock.is_exclusive else _in_file(lock)
+            HAS_OPEN
+            if in_log and lock.pid in found and not lock.is_exclusive
+            else _state_in_file(lock)
         )
         found.setdefault(lock.pid, set()).add(does)
     owners = [
-        LockOwner(max(pid, 0), min(does, key=ORDER.index), _command(pid))
+        LockOwner(max(pid, 0), min(does, key=ORDER.index), _command_line(pid))
         for pid, does in found.items()
     ]
     return tuple(sorted(owners, key=lambda one: (ORDER.index(one.does), one.pid)))
 
 
-def _in_file(lock: _Lock) -> str:
+def _state_in_file(lock: _KernelLock) -> str:
     if not lock.is_exclusive:
         return READS
-    if lock.covers(SHARED):
+    if lock.covers_byte(SHARED):
         return COMMITS
-    return PENDS if lock.covers(PENDING) else WRITES
+    return PENDS if lock.covers_byte(PENDING) else WRITES
 
 
-def _in_log(lock: _Lock) -> str:
-    if lock.is_exclusive and lock.covers(WAL_WRITER):
+def _state_in_wal(lock: _KernelLock) -> str:
+    if lock.is_exclusive and lock.covers_byte(WAL_WRITER):
         return WRITES
-    if lock.is_exclusive and (lock.covers(WAL_CHECKPOINT) or lock.covers(WAL_RECOVERY)):
+    if lock.is_exclusive and (lock.covers_byte(WAL_CHECKPOINT) or lock.covers_byte(WAL_RECOVERY)):
         return CHECKPOINTS
     return READS if WAL_READERS <= lock.first < WAL_OPEN else HAS_OPEN
 
 
-def _locks_of(path: str, locks: list[_Lock]) -> list[_Lock]:
+def _locks_on_file(path: str, locks: list[_KernelLock]) -> list[_KernelLock]:
     """Return a file's locks. On a layered file system, stat reports another device than the
     kernel's list.
     """
@@ -111,14 +113,14 @@ def _locks_of(path: str, locks: list[_Lock]) -> list[_Lock]:
     return [lock for lock in of_inode if lock.device == device] or of_inode
 
 
-def _locks() -> Iterator[_Lock]:
+def _read_kernel_locks() -> Iterator[_KernelLock]:
     for line in Path(LOCKS).read_text("ascii", "replace").splitlines():
         _, kind, _, mode, pid, where, first, last, *more = [*line.split(), *[""] * 8]
         if kind not in ("POSIX", "OFDLCK") or any(more):
             continue  # another kind, or a waiting lock
         device, _, inode = where.rpartition(":")
         try:
-            yield _Lock(
+            yield _KernelLock(
                 int(pid),
                 mode == "WRITE",
                 device,
@@ -130,7 +132,7 @@ def _locks() -> Iterator[_Lock]:
             continue
 
 
-def _command(pid: int) -> tuple[str, ...]:
+def _command_line(pid: int) -> tuple[str, ...]:
     try:
         content = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

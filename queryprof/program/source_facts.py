@@ -25,7 +25,7 @@ SUFFIXES = (".py", ".pyw")
 NO_FACTS = ("", 0, 0)
 
 
-def is_of_this_machine(region: Region) -> bool:
+def is_from_this_boot(region: Region) -> bool:
     """Return whether a region was recorded on this machine since it booted.
 
     This process's own region has no path. Other regions have the boot id, which only this machine
@@ -36,7 +36,7 @@ def is_of_this_machine(region: Region) -> bool:
     return not region.path or bool(boot and boot == boot_id())
 
 
-def source_of(file: str) -> tuple[bytes, int] | None:
+def read_source_file(file: str) -> tuple[bytes, int] | None:
     """Return the content of a Python file, and its modification time (ns since 1970).
 
     Returns None if the file has another extension, cannot be read, or is too large.
@@ -75,7 +75,7 @@ def _file_facts(file: str) -> tuple[str, int, int]:
     """Return a file's hash, its size in bytes, and its modification time."""
     from hashlib import sha256
 
-    found = source_of(file)
+    found = read_source_file(file)
     if found is None:
         return NO_FACTS
     content, changed_unix_ns = found

@@ -47,20 +47,22 @@ MAKES_TASKS = frozenset(
 """Functions and methods of asyncio, anyio and trio that start concurrent work."""
 
 
-def makes_tasks(text: str, line: int) -> bool:
+def creates_tasks(text: str, line: int) -> bool:
     """Return whether a line names a function that makes tasks."""
-    return not MAKES_TASKS.isdisjoint(_mentions(text).get(line, ()))
+    return not MAKES_TASKS.isdisjoint(_names_by_line(text).get(line, ()))
 
 
 @cache
-def follows_rows(text: str, line: int) -> bool:
+def needs_previous_row(text: str, line: int) -> bool:
     """Return whether a call in a loop takes a value that comes from its own result, so that each
     query needs the row of the previous query.
 
     Follows assignments from the query to the end of the loop, and from the loop's start to the
     query. A call that takes the item of a `for` loop does not count, because it runs once per item.
     """
-    around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)]
+    around = [
+        one for one in _find_loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)
+    ]
     loop = max(around, key=lambda one: one.lineno, default=None)
     changes = list(_variable_changes(loop)) if loop else []
     query = [one for one in changes if spans_line(one.value, line)]
@@ -69,14 +71,14 @@ def follows_rows(text: str, line: int) -> bool:
     loops = [one for one in around if not isinstance(one, ast.While)]
     items = set().union(*(_assigned_names(one.target) for one in loops))
     for one in sorted(others, key=lambda one: (one.value.lineno < line, one.value.lineno)):
-        rows = rows | one.names if _names(one.value) & rows else rows - one.names
+        rows = rows | one.names if _variable_names(one.value) & rows else rows - one.names
         if one.value.lineno < line:
-            items = items | one.names if _names(one.value) & items else items - one.names
+            items = items | one.names if _variable_names(one.value) & items else items - one.names
     given = set().union(*(_argument_names(one.value) for one in query))
     return bool(given & rows - items) and not given & items
 
 
-class _Change(NamedTuple):
+class _VariableChange(NamedTuple):
     """Variables that get a new value, and the expression that computes the value."""
 
     names: set[str]
@@ -89,25 +91,25 @@ def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return first.lineno <= line <= (loop.body[-1].end_lineno or line)
 
 
-def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Change]:
+def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_VariableChange]:
     """Yield the changes of variables in a loop's body. A call whose result is not used changes its
     receiver, as a cursor's `execute` does.
     """
-    for one in (node for part in _each_pass(loop) for node in ast.walk(part)):
+    for one in (node for part in _parts_of_each_pass(loop) for node in ast.walk(part)):
         match one:
             case ast.Assign():
-                yield _Change(set().union(*map(_assigned_names, one.targets)), one.value)
+                yield _VariableChange(set().union(*map(_assigned_names, one.targets)), one.value)
             case ast.AnnAssign(value=ast.expr() as value):
-                yield _Change(_assigned_names(one.target), value)
+                yield _VariableChange(_assigned_names(one.target), value)
             case ast.AugAssign() | ast.NamedExpr():
-                yield _Change(_assigned_names(one.target), one.value)
+                yield _VariableChange(_assigned_names(one.target), one.value)
             case ast.For() | ast.AsyncFor():
-                yield _Change(_assigned_names(one.target), one.iter)
+                yield _VariableChange(_assigned_names(one.target), one.iter)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                yield _Change({name}, one.value)
+                yield _VariableChange({name}, one.value)
 
 
-def _each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
+def _parts_of_each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
     """Return the parts of a loop that run in each pass."""
     return [loop.test, *loop.body] if isinstance(loop, ast.While) else [*loop.body]
 
@@ -121,7 +123,7 @@ def _assigned_names(target: ast.AST) -> set[str]:
     return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 
 
-def _names(node: ast.AST) -> set[str]:
+def _variable_names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
@@ -135,15 +137,15 @@ def _argument_names(value: ast.expr) -> set[str]:
         if not any(isinstance(one, ast.Call) for part in given for one in ast.walk(part))
         for each in given
     ]
-    return set().union(*map(_names, innermost)) if calls else _names(value)
+    return set().union(*map(_variable_names, innermost)) if calls else _variable_names(value)
 
 
 @cache
-def sleeps(text: str, line: int) -> bool:
+def loop_sleeps(text: str, line: int) -> bool:
     """Return whether each pass of the loop in a line calls a function named sleep. Waiting before
     another try, in an `except` block, does not count.
     """
-    found = [one for one in _loops(text) if isinstance(one, STATEMENTS) and one.lineno == line]
+    found = [one for one in _find_loops(text) if isinstance(one, STATEMENTS) and one.lineno == line]
     rest: list[ast.AST] = [statement for loop in found for statement in loop.body]
     while rest:
         node = rest.pop()
@@ -157,7 +159,7 @@ def sleeps(text: str, line: int) -> bool:
     return False
 
 
-def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
+def innermost_loop(text: str, frame: Frame, called: str) -> Frame | None:
     """Return the innermost loop around a frame's call in its function, as a frame of the loop's
     line.
 
@@ -168,8 +170,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
         called: the function that the frame has called; "" for a driver's.
     """
     names = frozenset({called}) if called else EXECUTES
-    elsewhere = _mentions(text).get(frame.line, Counter())
-    inside = [node for node in _loops(text) if _runs_again(node, frame, names, elsewhere)]
+    elsewhere = _names_by_line(text).get(frame.line, Counter())
+    inside = [node for node in _find_loops(text) if _repeats_call(node, frame, names, elsewhere)]
     found = max(inside, key=lambda node: node.lineno, default=None)
     if found is None or _function_at(text, found.lineno) != _function_at(text, frame.line):
         return None
@@ -181,7 +183,7 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
 
 
 @cache
-def tree_of(text: str) -> ast.Module | None:
+def parse_source(text: str) -> ast.Module | None:
     """Return the syntax tree of a program's source; None if the source is not valid Python."""
     try:
         with warnings.catch_warnings():
@@ -193,12 +195,12 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 @cache
-def _loops(text: str) -> tuple[ast.For | ast.AsyncFor | ast.While | Comprehension, ...]:
-    tree = tree_of(text)
+def _find_loops(text: str) -> tuple[ast.For | ast.AsyncFor | ast.While | Comprehension, ...]:
+    tree = parse_source(text)
     return tuple(node for node in (ast.walk(tree) if tree else ()) if isinstance(node, LOOPS))
 
 
-def _runs_again(
+def _repeats_call(
     node: ast.For | ast.AsyncFor | ast.While | Comprehension,
     frame: Frame,
     names: frozenset[str],
@@ -210,7 +212,7 @@ def _runs_again(
         in_line: the names in the frame's line, with their counts.
     """
     if isinstance(node, COMPREHENSIONS):
-        return spans_line(node, frame.line) and _is_of_items(node, frame, names, in_line)
+        return spans_line(node, frame.line) and _calls_per_item(node, frame, names, in_line)
     first = node.lineno if isinstance(node, ast.While) else node.body[0].lineno
     last = node.body[-1].end_lineno or first
     return first <= frame.line <= last and not _always_leaves(node.body)
@@ -221,7 +223,7 @@ def spans_line(node: ast.expr | ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _is_of_items(
+def _calls_per_item(
     node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
 ) -> bool:
     """Return whether a comprehension makes the call for its items.
@@ -263,9 +265,9 @@ def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
 
 
 @cache
-def _mentions(text: str) -> Mapping[int, Counter[str]]:
+def _names_by_line(text: str) -> Mapping[int, Counter[str]]:
     """Count the names, by the lines in which their expressions begin or end."""
-    tree = tree_of(text)
+    tree = parse_source(text)
     found: dict[int, list[ast.AST]] = defaultdict(list)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Attribute | ast.Name):
@@ -279,10 +281,10 @@ def _always_leaves(body: list[ast.stmt]) -> bool:
 
     Such a loop retries work that must be done once.
     """
-    return any(_leaves_by(statement) for statement in body)
+    return any(_leaves_loop(statement) for statement in body)
 
 
-def _leaves_by(statement: ast.stmt) -> bool:
+def _leaves_loop(statement: ast.stmt) -> bool:
     match statement:
         case ast.Break() | ast.Return():
             return True
@@ -300,7 +302,7 @@ def _is_endless(loop: ast.While) -> bool:
     inside = [node for part in loop.body for node in ast.walk(part)]
     if not any(isinstance(node, ast.Break | ast.Return) for node in inside):
         return True
-    return any(map(_is_waiting, inside))
+    return any(map(_waits_for_work, inside))
 
 
 def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
@@ -324,7 +326,7 @@ def _has_no_key(call: ast.Call) -> bool:
     return not call.args and all(one.arg in ("block", "timeout") for one in call.keywords)
 
 
-def _is_waiting(node: ast.AST) -> bool:
+def _waits_for_work(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return isinstance(node, ast.Await)
     is_queue = node.func.attr == "get" and _has_no_key(node)
@@ -332,12 +334,12 @@ def _is_waiting(node: ast.AST) -> bool:
 
 
 @cache
-def _functions(text: str) -> tuple[tuple[int, int], ...]:
-    tree = tree_of(text)
-    return tuple(_lines_of_functions(tree)) if tree else ()
+def _function_lines(text: str) -> tuple[tuple[int, int], ...]:
+    tree = parse_source(text)
+    return tuple(_find_function_lines(tree)) if tree else ()
 
 
-def _lines_of_functions(tree: ast.Module) -> Iterator[tuple[int, int]]:
+def _find_function_lines(tree: ast.Module) -> Iterator[tuple[int, int]]:
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
             yield node.lineno, node.end_lineno or node.lineno
@@ -345,5 +347,5 @@ def _lines_of_functions(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 def _function_at(text: str, line: int) -> tuple[int, int] | None:
     """Return the innermost function around a line."""
-    around = [lines for lines in _functions(text) if lines[0] <= line <= lines[1]]
+    around = [lines for lines in _function_lines(text) if lines[0] <= line <= lines[1]]
     return max(around, default=None)

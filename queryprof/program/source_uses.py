@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, spans_line, tree_of
+from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, parse_source, spans_line
 
 ADDS = frozenset({"append", "extend", "add"})
 """Methods of a collection of related objects."""
@@ -31,11 +31,11 @@ DISTINCT = frozenset({"set", "frozenset", "dict", "Counter"})
 
 
 @cache
-def adds_to(text: str, line: int) -> frozenset[str]:
+def attributes_appended_to(text: str, line: int) -> frozenset[str]:
     """Return the attributes that a line only appends to, such as `items` in
     `order.items.append(item)`.
     """
-    tree = tree_of(text)
+    tree = parse_source(text)
     nodes = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, ast.Attribute)]
     here = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
     added = [
@@ -46,7 +46,7 @@ def adds_to(text: str, line: int) -> frozenset[str]:
 
 
 @cache
-def reduces(text: str, line: int, attribute: str = "") -> str:
+def row_reduction(text: str, line: int, attribute: str = "") -> str:
     """Return the kind of result to which a line reduces the rows of its query, if it needs nothing
     else from the rows.
 
@@ -56,7 +56,7 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
     Returns:
         COUNT, SUM, EXISTS, FIRST, or "".
     """
-    tree = tree_of(text)
+    tree = parse_source(text)
     if tree is None:
         return ""
     here = [
@@ -82,13 +82,13 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
         if isinstance(name, ast.Name)
     }
     for rows, kind in reductions:
-        if _root_of(rows) in items or _takes_each_row(rows):
+        if _root_name(rows) in items or _takes_each_row(rows):
             continue  # an item's own collection, which an earlier query may have loaded; or a text
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
             return kind
-    return _reduced_later(tree, here, line) or _added_up(here, line)
+    return _later_reduction(tree, here, line) or _sum_in_loop(here, line)
 
 
 def _takes_each_row(value: ast.expr) -> bool:
@@ -111,7 +111,7 @@ def _keeps_rows(value: ast.expr) -> bool:
     return not isinstance(value, COMPREHENSIONS) and not is_distinct and not _takes_each_row(value)
 
 
-def _root_of(value: ast.expr) -> str:
+def _root_name(value: ast.expr) -> str:
     """Return the name at the start of a chain of calls and attributes; "" without one."""
     while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
         value = value.func if isinstance(value, ast.Call) else value.value
@@ -134,7 +134,7 @@ def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]
         kind = REDUCERS.get(one.func.id, "")
         if not kind or (kind == FIRST and id(one) not in first) or len(one.args) > 1:
             continue
-        if any(map(_may_compute, one.keywords)):
+        if any(map(_key_may_compute, one.keywords)):
             continue
         rows = one.args[0]
         if not isinstance(rows, COMPREHENSIONS):
@@ -146,13 +146,13 @@ def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]
                 yield only.iter, kind
 
 
-def _may_compute(argument: ast.keyword) -> bool:
+def _key_may_compute(argument: ast.keyword) -> bool:
     """Return whether the key of a comparison may be more than a column."""
     is_simple = isinstance(argument.value, ast.Lambda | ast.Constant)
     return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
 
 
-def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
+def _later_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     """Return the kind of result to which a function later reduces the rows that the line assigns to
     a name.
     """
@@ -174,7 +174,7 @@ def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     return found.pop() if len(found) == 1 and loads == kinds.keys() else ""
 
 
-def _added_up(here: Sequence[ast.AST], line: int) -> str:
+def _sum_in_loop(here: Sequence[ast.AST], line: int) -> str:
     """Return SUM for the line of a `for` loop over rows that only adds their values to others."""
     for loop in here:
         if isinstance(loop, ast.For) and spans_line(loop.iter, line):

@@ -13,9 +13,14 @@ from functools import cache
 from hashlib import sha256
 
 from queryprof.model import Frame
-from queryprof.program.source_facts import source_of
-from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks, sleeps
-from queryprof.program.source_uses import adds_to, reduces
+from queryprof.program.source_facts import read_source_file
+from queryprof.program.source_loops import (
+    creates_tasks,
+    innermost_loop,
+    loop_sleeps,
+    needs_previous_row,
+)
+from queryprof.program.source_uses import attributes_appended_to, row_reduction
 
 NO_HASHES: frozenset[str] = frozenset()
 LINES_AROUND = 3
@@ -34,46 +39,46 @@ class Sources:
     cells: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def loop_at(self, frame: Frame, called: str = "") -> Frame | None:
-        """Return the innermost loop around a frame's call: see `loop_in`. None without the
+        """Return the innermost loop around a frame's call: see `innermost_loop`. None without the
         source.
         """
-        return loop_in(self._text(frame.file), frame, called)
+        return innermost_loop(self._unchanged_text(frame.file), frame, called)
 
     def makes_tasks(self, frame: Frame) -> bool | None:
         """Return whether a frame's line makes tasks; None without the source."""
-        text = self._text(frame.file)
-        return makes_tasks(text, frame.line) if text else None
+        text = self._unchanged_text(frame.file)
+        return creates_tasks(text, frame.line) if text else None
 
-    def follows_rows(self, frame: Frame) -> bool:
+    def needs_previous_row(self, frame: Frame) -> bool:
         """Return whether a query in a loop needs the row of the previous query; False without the
         source.
         """
-        text = self._text(frame.file)
-        return bool(text) and follows_rows(text, frame.line)
+        text = self._unchanged_text(frame.file)
+        return bool(text) and needs_previous_row(text, frame.line)
 
-    def sleeps(self, frame: Frame) -> bool:
+    def loop_sleeps(self, frame: Frame) -> bool:
         """Return whether each pass of a loop sleeps; False without the source."""
-        text = self._text(frame.file)
-        return bool(text) and sleeps(text, frame.line)
+        text = self._unchanged_text(frame.file)
+        return bool(text) and loop_sleeps(text, frame.line)
 
-    def adds_to(self, frame: Frame) -> frozenset[str]:
+    def attributes_appended_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a frame's line only appends to; empty without the source."""
-        text = self._text(frame.file)
-        return adds_to(text, frame.line) if text else frozenset()
+        text = self._unchanged_text(frame.file)
+        return attributes_appended_to(text, frame.line) if text else frozenset()
 
-    def reduces(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
         """Return the kind of result to which a frame's line reduces its rows (see source_uses); ""
         without the source.
         """
-        text = self._text(frame.file)
-        return reduces(text, frame.line, attribute) if text else ""
+        text = self._unchanged_text(frame.file)
+        return row_reduction(text, frame.line, attribute) if text else ""
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same
         source.
         """
         cell = self.cells.get(frame.file)
-        lines = (cell[1] if cell else self._text(frame.file)).splitlines()
+        lines = (cell[1] if cell else self._unchanged_text(frame.file)).splitlines()
         first, last = max(1, frame.line - LINES_AROUND), min(len(lines), frame.line + LINES_AROUND)
         if not frame.line:
             return None
@@ -81,7 +86,7 @@ class Sources:
             (number, lines[number - 1][:MAX_LINE_CHARACTERS]) for number in range(first, last + 1)
         ] or None
 
-    def _text(self, file: str) -> str:
+    def _unchanged_text(self, file: str) -> str:
         """Return a file's text, or "" if the file is missing or has changed."""
         if file in self.cells:
             return self.cells[file][0]
@@ -93,7 +98,7 @@ class Sources:
 @cache
 def _read_source(file: str) -> tuple[str, str]:
     """Return a file's text and hash; ("", "") if it is not a readable source file."""
-    found = source_of(file)
+    found = read_source_file(file)
     if found is None:
         return "", ""
     content = found[0]

@@ -17,8 +17,8 @@ from typing import Any
 import apsw
 
 from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
-from queryprof.confined.several import refuse_several
-from queryprof.planner.values import placeholders, replaced
+from queryprof.confined.several import refuse_several_statements
+from queryprof.planner.values import placeholders, replace_placeholders
 from queryprof.proof.schema import DatabaseSchema, SchemaTable
 from queryprof.sql.tokens import Token, tokens_of
 
@@ -78,10 +78,10 @@ class Accesses:
         self._met: list[Access] = []
         self.unknown: set[str] = set()
         """Functions and collations that are not registered."""
-        module: Any = _Module({table.name: table for table in schema.tables}, self._met)
+        module: Any = _VirtualTableModule({table.name: table for table in schema.tables}, self._met)
         self._connection.create_module(MODULE, module, use_bestindex_object=True)
         for table in schema.tables:
-            self._execute_all(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING {MODULE}')
+            self._execute_all(f'CREATE VIRTUAL TABLE "{_double_quotes(table.name)}" USING {MODULE}')
         for sql in schema.others:
             if re.match(r"CREATE\s+(?:TEMP\w*\s+)?VIEW\b", sql, re.IGNORECASE):
                 self._execute_all(sql)
@@ -91,7 +91,7 @@ class Accesses:
 
     def _execute_all(self, sql: str) -> None:
         try:
-            refuse_several(self._connection, sql)
+            refuse_several_statements(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
             pass  # statements that need the table or view raise an error with its name
@@ -106,12 +106,14 @@ class Accesses:
             NotPrepared: a table is missing, or the statement is wrong.
         """
         count = len(placeholders(sql))
-        marked = replaced(sql, [f"'{placeholder_marker(number)}'" for number in range(count)])
+        marked = replace_placeholders(
+            sql, [f"'{placeholder_marker(number)}'" for number in range(count)]
+        )
         reason = ""
         for one in dict.fromkeys(_simpler_versions(marked)):
             for _ in range(MAX_DUMMIES):
                 try:
-                    refuse_several(self._connection, "EXPLAIN " + one)
+                    refuse_several_statements(self._connection, "EXPLAIN " + one)
                     self._met.clear()
                     self._connection.execute("EXPLAIN " + one).fetchall()
                 except apsw.AuthError:
@@ -162,14 +164,16 @@ def _without_indexed_by(sql: str) -> str:
     for place, token in enumerate(tokens):
         if token.keyword != "INDEXED":
             continue
-        first, last = (place - 1, place) if _is_not(tokens, place - 1) else (place, place + 2)
+        first, last = (
+            (place - 1, place) if _is_not_keyword(tokens, place - 1) else (place, place + 2)
+        )
         if last < len(tokens):
             parts.append(sql[end : tokens[first].start])
             end = tokens[last].start + len(tokens[last].text)
     return "".join([*parts, sql[end:]])
 
 
-def _is_not(tokens: Sequence[Token], place: int) -> bool:
+def _is_not_keyword(tokens: Sequence[Token], place: int) -> bool:
     return place >= 0 and tokens[place].keyword == "NOT"
 
 
@@ -178,7 +182,7 @@ def placeholder_marker(number: int) -> str:
     return f"queryprof?{number}"
 
 
-class _Table:
+class _VirtualTable:
     """A virtual table for the planner. Nothing reads from it."""
 
     def __init__(self, table: SchemaTable, met: list[Access]) -> None:
@@ -195,7 +199,7 @@ class _Table:
                 name(info.get_aConstraint_iColumn(number)),
                 info.get_aConstraint_op(number),
                 info.get_aConstraint_collation(number).upper(),
-                _constant(info, number),
+                _string_constant(info, number),
             )
             for number in range(info.nConstraint)
             if info.get_aConstraint_usable(number)
@@ -226,25 +230,26 @@ class _Table:
     UpdateChangeRow = UpdateDeleteRow = UpdateInsertRow
 
 
-def _constant(info: Any, number: int) -> object:
+def _string_constant(info: Any, number: int) -> object:
     value = info.get_aConstraint_rhs(number)
     return value if isinstance(value, str) else None
 
 
-class _Module:
+class _VirtualTableModule:
     def __init__(self, tables: dict[str, SchemaTable], met: list[Access]) -> None:
         self._tables, self._met = tables, met
 
     def Create(self, _connection: object, _module: str, _schema: str, name: str, *_: object) -> Any:  # noqa: N802
         table = self._tables[name]
         columns = ", ".join(
-            f'"{_doubled(column.name)}" {column.type} COLLATE "{_doubled(column.collation)}"'
+            f'"{_double_quotes(column.name)}" {column.type} COLLATE'
+            f' "{_double_quotes(column.collation)}"'
             for column in table.columns
         )
-        return f"CREATE TABLE t ({columns})", _Table(table, self._met)
+        return f"CREATE TABLE t ({columns})", _VirtualTable(table, self._met)
 
     Connect = Create
 
 
-def _doubled(name: str) -> str:
+def _double_quotes(name: str) -> str:
     return name.replace('"', '""')

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from queryprof.analysis.plans import signs_of
-from queryprof.planner.expressions import expressions_of
+from queryprof.analysis.plans import plan_signs
+from queryprof.planner.expressions import column_expressions
 from queryprof.planner.judging import EMPTY, Judge
 from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, ComparedColumn
-from queryprof.proof.index import Candidate, Term
+from queryprof.proof.index import Candidate, IndexTerm
 from queryprof.proof.schema import DatabaseSchema, SchemaTable
 
 MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
@@ -26,68 +26,70 @@ MAX_CANDIDATES = 60
 """The most candidates per statement."""
 
 
-def candidates_of(
+def candidate_indexes(
     sql: str, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
     """Return the indexes that the planner may choose for a statement, narrow ones first."""
     found: dict[Candidate, None] = {}
     expressions = {
-        name: expressions_of(sql, [column.name for column in table.columns])
+        name: column_expressions(sql, [column.name for column in table.columns])
         for name in {access.table for access in accesses}
         if (table := schema.table(name)) and table.rows
     }
     for access in dict.fromkeys(accesses):  # a thousand ORs make a thousand equal accesses
         table = schema.table(access.table)
         if table and access.table in expressions:
-            found |= dict.fromkeys(_of_access(access, table, expressions[access.table]))
-    new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
+            found |= dict.fromkeys(_candidates_of_access(access, table, expressions[access.table]))
+    new = [one for one in found if not any(one.is_prefix_of(index) for index in schema.indexes)]
     return tuple(sorted(new, key=lambda one: len(one.terms))[:MAX_CANDIDATES])
 
 
-def of_references(
+def foreign_key_candidates(
     judge: Judge, sql: str, values: object, schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
     """Return indexes on foreign key columns of tables that a write scans. SQLite searches these
     tables for rows that refer to the changed rows.
     """
-    scans = signs_of(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
+    scans = plan_signs(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
     return tuple(
-        Candidate(table, (Term(str(column)),))
+        Candidate(table, (IndexTerm(str(column)),))
         for table in scans
         if schema.table(table)
         for (column,) in judge.rows(EMPTY, REFERRING_COLUMNS_SQL, (table,))
     )
 
 
-def _of_access(
+def _candidates_of_access(
     access: Access, table: SchemaTable, expressions: Sequence[str]
 ) -> Iterator[Candidate]:
     columns = {column.name: column for column in table.columns if not column.is_rowid}
     compared = [one for one in access.comparisons if one.column in columns]
 
-    def term(comparison: ComparedColumn) -> Term:
+    def term(comparison: ComparedColumn) -> IndexTerm:
         own = columns[comparison.column].collation
         wanted = {LIKE: "NOCASE", GLOB: "BINARY"}.get(comparison.operator, comparison.collation)
-        return Term(comparison.column, "" if wanted == own else wanted)
+        return IndexTerm(comparison.column, "" if wanted == own else wanted)
 
     equal = list(dict.fromkeys(term(one) for one in compared if one.operator in EQUAL))
     ranges = list(
         dict.fromkeys(term(one) for one in compared if one.operator in RANGE | {LIKE, GLOB})
     )
     order = tuple(
-        Term(name, "", is_descending) for name, is_descending in access.order if name in columns
+        IndexTerm(name, "", is_descending)
+        for name, is_descending in access.order
+        if name in columns
     )
     if order and all(one.is_descending for one in order):
-        order = tuple(Term(one.column) for one in order)  # SQLite reads it backwards
+        order = tuple(IndexTerm(one.column) for one in order)  # SQLite reads it backwards
     order = order if len(order) == len(access.order) else ()
     starts = [tuple(one) for one in permutations(equal[:PERMUTED])] if equal else [()]
     starts += [(*equal[:PERMUTED], *equal[PERMUTED:])] if len(equal) > PERMUTED else []
     starts += [(one,) for one in equal] if len(equal) > 1 else []
-    computed = [Term(one, is_expression=True) for one in expressions]
-    keys: dict[tuple[Term, ...], None] = {}
+    computed = [IndexTerm(one, is_expression=True) for one in expressions]
+    keys: dict[tuple[IndexTerm, ...], None] = {}
     for start in starts:
         left = tuple(one for one in order if one not in start)
-        ends: list[tuple[Term, ...]] = [(), left, *((one,) for one in ranges)]
+        ends: list[tuple[IndexTerm, ...]] = [(), left, *((one,) for one in ranges)]
         ends += [(one, *ranges[:1]) for one in computed] + [(one,) for one in computed]
         ends += [(*left, one) for one in ranges if left] + [(one, *left) for one in computed]
         keys |= {tuple(dict.fromkeys(start + end)): None for end in ends}
@@ -97,11 +99,13 @@ def _of_access(
         yield Candidate(table.name, key)
         if access.used is not None:
             named = {one.column for one in key}
-            rest = [Term(name) for name in columns if name in access.used and name not in named]
+            rest = [
+                IndexTerm(name) for name in columns if name in access.used and name not in named
+            ]
             most = min(MAX_COLUMNS, MAX_SHARE_OF_TABLE * len(table.columns))
             if rest and len(key) + len(rest) <= most:
                 yield Candidate(table.name, (*key, *rest))
     if access.used and not keys.keys() - {()}:
-        rest = [Term(name) for name in columns if name in access.used]
+        rest = [IndexTerm(name) for name in columns if name in access.used]
         if rest and len(rest) < len(table.columns) / 2:
             yield Candidate(table.name, tuple(rest))  # narrower than the table

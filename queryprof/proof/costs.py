@@ -12,15 +12,15 @@ def total_cost(found: Sequence[Measurement]) -> Cost:
     """Return the total cost of statements that are executed one after another."""
     return Cost(
         float(sum(one.ns for one in found)),
-        _sum([one.vm_steps for one in found]),
-        _sum([one.page_fetches for one in found]),
+        _sum_if_known([one.vm_steps for one in found]),
+        _sum_if_known([one.page_fetches for one in found]),
     )
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost:
     """Return the mean cost of one statement over several sets of parameters."""
-    steps = _sum([one.vm_steps for one in costs])
-    pages = _sum([one.page_fetches for one in costs])
+    steps = _sum_if_known([one.vm_steps for one in costs])
+    pages = _sum_if_known([one.page_fetches for one in costs])
     count = len(costs)
     return Cost(
         sum(one.ns for one in costs) / count,
@@ -42,6 +42,6 @@ def is_less_work(before: Cost, after: Cost) -> bool | None:
     return any(counted) if counted else None
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
+def _sum_if_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(sum(known)) if len(known) == len(values) else None

@@ -16,7 +16,7 @@ def quote_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class IndexTerm:
     """A column, or an expression as SQL, with its properties in an index.
 
     Attributes:
@@ -42,7 +42,7 @@ class Candidate:
     """An index on a table. Candidates compare equal independent of their names."""
 
     table: str
-    terms: tuple[Term, ...]
+    terms: tuple[IndexTerm, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Candidate:
         columns = ", ".join(self.columns)
         return f"CREATE INDEX {quote_name(name)} ON {quote_name(self.table)} ({columns})"
 
-    def starts(self, other: Candidate) -> bool:
+    def is_prefix_of(self, other: Candidate) -> bool:
         """Return whether `other` begins with the columns of this index, or is the same index."""
         return self.table == other.table and other.terms[: len(self.terms)] == self.terms
 

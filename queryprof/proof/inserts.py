@@ -13,7 +13,7 @@ from queryprof.proof.workload import RecordedQuery
 ROUNDS = 3
 
 
-class Inserts:
+class RecordedInserts:
     """The inserts of a recording.
 
     Attributes:
@@ -31,11 +31,11 @@ class Inserts:
                 name = query.inserts_into.lower()
                 self._recorded[name] = self._recorded.get(name, 0) + query.executions
 
-    def recorded(self, table: str) -> int:
+    def recorded_count(self, table: str) -> int:
         """Return how many rows were inserted into a table during the recording."""
         return self._recorded.get(table.lower(), 0)
 
-    def slower_ns(self, table: str) -> float | None:
+    def extra_insert_ns(self, table: str) -> float | None:
         """Return how much longer an insert takes with the changes on the copy; None if unknown."""
         found = self._schema.table(table)
         if not found or not found.rows:
@@ -46,12 +46,12 @@ class Inserts:
     def loss_ns(self, indexes: Iterable[Candidate]) -> float:
         """Return the time that the recorded inserts would lose to indexes."""
         return sum(
-            recorded * (self.slower_ns(one.table) or 0.0)
+            recorded * (self.extra_insert_ns(one.table) or 0.0)
             for one in indexes
-            if (recorded := self.recorded(one.table))
+            if (recorded := self.recorded_count(one.table))
         )
 
-    def outweigh(
+    def store_outweighed(
         self,
         indexes: dict[Candidate, str],
         faster: Iterable[str],
@@ -60,7 +60,7 @@ class Inserts:
         slower: Iterable[str],
     ) -> None:
         """Store indexes, by name, that make statements faster but cost too much."""
-        recorded = sum(self.recorded(table) for table in {one.table for one in indexes})
+        recorded = sum(self.recorded_count(table) for table in {one.table for one in indexes})
         sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())
         self.outweighed.append(
             (
@@ -75,7 +75,9 @@ def insert_costs(judge: Judge, table: SchemaTable, rounds: int) -> dict[str, flo
     measured.
     """
     try:
-        key, columns = ([quote_name(one) for one in names] for names in (table.key, table.inserted))
+        key, columns = (
+            [quote_name(one) for one in names] for names in (table.key, table.insertable_columns)
+        )
         return dict(judge.insert_ns((BEFORE, AFTER), quote_name(table.name), key, columns, rounds))
     except StatementError:
         return {}

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from queryprof.planner.values import placeholders
-from queryprof.proof.parameters import Parameters, number_of
+from queryprof.proof.parameters import Parameters, placeholder_number
 from queryprof.proof.rewriting import (
+    RewriteTrial,
     Rewriting,
     Row,
     Rows,
     Text,
-    Turn,
+    node_sql,
     parse_statement,
     plain_select,
-    text_of,
-    whole,
+    whole_number,
 )
 from queryprof.proof.workload import Sample
 
@@ -29,7 +29,7 @@ MAX_KEYS = 10_000
 """The number of outer rows in which the inner query's values are searched."""
 
 
-def join(
+def join_queries(
     outer: Sample,
     inners: Sequence[Sample],
     columns_of: Callable[[Text], list[str]],
@@ -56,11 +56,11 @@ def join(
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
     # The recorded values may belong to any row, not only to measured ones.
     keys = rows(f"SELECT * FROM ({sql}) LIMIT {MAX_KEYS}", outer.values)
-    inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
+    inner = plain_select(Parameters().number_parameters(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
     for place, number in _pair_keys(inners, names, keys):
-        parts = _Joined(names, place, number, is_unique)
-        turn = parts.turn(measured, inners[0], around, rows, rows_each)
+        parts = _JoinedQuery(names, place, number, is_unique)
+        turn = parts.make_trial(measured, inners[0], around, rows, rows_each)
         shown = parts.text(outer, inners[0])
         if turn and shown:
             how = (
@@ -81,7 +81,7 @@ def _pair_keys(
     If `keys` holds only some of the rows, a missing value means nothing.
     """
     recorded = [one for one in inners if not one.is_drawn]
-    select = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
+    select = plain_select(Parameters().number_parameters(inners[0].sql, inners[0].values))
     where = select.args.get("where") if select else None
     if not select or not where:
         return
@@ -90,12 +90,12 @@ def _pair_keys(
         others = [at for at in range(len(placeholders(inners[0].sql))) if at != place]
         # A parameter that differs per row must come from a column of the other query.
         is_constant = len(recorded) > 1 and all(
-            len({_value(one, at) for one in recorded}) == 1 for at in others
+            len({_parameter_value(one, at) for one in recorded}) == 1 for at in others
         )
         if place not in compared or (others and not is_constant):
             continue
-        named = _named_as(compared[place], select.args["from_"].this.name, names)
-        wanted = {_value(one, place) for one in recorded}
+        named = _similarly_named_columns(compared[place], select.args["from_"].this.name, names)
+        wanted = {_parameter_value(one, place) for one in recorded}
         having = [number for number in range(len(names)) if wanted <= {row[number] for row in keys}]
         are_all = len(keys) < MAX_KEYS
         if wanted and are_all:
@@ -112,11 +112,11 @@ def _compared_columns(where: exp.Expr) -> dict[int, str]:
     for equal in where.find_all(exp.EQ):
         for one, other in ((equal.this, equal.expression), (equal.expression, equal.this)):
             if isinstance(one, exp.Column) and isinstance(other, exp.Placeholder):
-                found.setdefault(number_of(text_of(other)), one.name)
+                found.setdefault(placeholder_number(node_sql(other)), one.name)
     return found
 
 
-def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
+def _similarly_named_columns(column: str, table: str, names: Sequence[str]) -> list[int]:
     """Return the columns with a name like the compared column: the same name, a reference to it, or
     the key that it refers to.
     """
@@ -129,7 +129,7 @@ def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _JoinedQuery:
     """Two queries as one: the inner query's parameter at `place` is the outer query's column
     `number`.
     """
@@ -142,41 +142,43 @@ class _Joined:
     def text(self, outer: Sample, inner: Sample) -> Text | None:
         """Return the joined statement; None if the inner query cannot be joined."""
         parameters = Parameters()
-        first = parameters.numbered(outer.sql.strip().rstrip(";"), outer.values)
+        first = parameters.number_parameters(outer.sql.strip().rstrip(";"), outer.values)
         tree = parse_statement(first)
-        first = text_of(tree) if tree else first  # in one line
+        first = node_sql(tree) if tree else first  # in one line
         before = parameters.count
-        select = plain_select(parameters.numbered(inner.sql, inner.values))
+        select = plain_select(parameters.number_parameters(inner.sql, inner.values))
         if not select or not select.args.get("where"):
             return None
-        if not self._finds_all(select, before, parameters):
+        if not self._keeps_all_rows(select, before, parameters):
             return None
         own = [f"outer_{''.join(c if c.isalnum() else '_' for c in name)}" for name in self.names]
         condition = select.args["where"].this
         for one in list(condition.find_all(exp.Placeholder)):
-            if number_of(text_of(one)) == before + self.place:
+            if placeholder_number(node_sql(one)) == before + self.place:
                 one.replace(exp.column(own[self.number], "outer_rows"))
         source = select.args["from_"].this
-        table, on = text_of(source), text_of(condition)
-        columns = ", ".join(text_of(one) for one in select.expressions)
+        table, on = node_sql(source), node_sql(condition)
+        columns = ", ".join(node_sql(one) for one in select.expressions)
         head = f"WITH outer_rows({', '.join(own)}) AS ({first}) SELECT outer_rows.*, "
         if not any(one.find(exp.AggFunc) for one in select.expressions):
             columns = f"{source.alias_or_name}.*" if select.is_star else columns
-            return parameters.finished(f"{head}{columns} FROM outer_rows LEFT JOIN {table} ON {on}")
+            return parameters.restore_placeholders(
+                f"{head}{columns} FROM outer_rows LEFT JOIN {table} ON {on}"
+            )
         if len(select.expressions) > 1 or select.args.get("order") or select.args.get("limit"):
             return None
         counted = f"(SELECT {columns} FROM {table} WHERE {on})"
-        return parameters.finished(f"{head}{counted} FROM outer_rows")
+        return parameters.restore_placeholders(f"{head}{counted} FROM outer_rows")
 
-    def _finds_all(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
+    def _keeps_all_rows(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
         """Return whether the inner query has no LIMIT, or finds at most one row. A JOIN returns all
         rows.
         """
         limit, offset = (select.args.get(name) for name in ("limit", "offset"))
         if not limit and not offset:
             return True
-        skipped = whole(offset.expression, parameters) if offset else 0
-        if skipped != 0 or not limit or (whole(limit.expression, parameters) or 0) < 1:
+        skipped = whole_number(offset.expression, parameters) if offset else 0
+        if skipped != 0 or not limit or (whole_number(limit.expression, parameters) or 0) < 1:
             return False
         return any(
             isinstance(one, exp.EQ) and self._is_key(one, select.args["from_"].this.name, before)
@@ -188,14 +190,14 @@ class _Joined:
         return any(
             isinstance(one, exp.Column)
             and isinstance(other, exp.Placeholder)
-            and number_of(text_of(other)) == before + self.place
+            and placeholder_number(node_sql(other)) == before + self.place
             and self.is_unique(table, one.name)
             for one, other in ((equal.this, equal.expression), (equal.expression, equal.this))
         )
 
-    def turn(
+    def make_trial(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
-    ) -> Turn | None:
+    ) -> RewriteTrial | None:
         """Return the program's statements for these rows, and the joined statement with its
         expected rows. The result is None if the inner query finds fewer rows than in the program:
         then the column does not match the parameter.
@@ -211,7 +213,7 @@ class _Joined:
             for row, of_row in zip(around, found, strict=True)
             for one in of_row or [(None,) * width]
         )
-        return Turn(((outer.sql, outer.values), *each), text, expected)
+        return RewriteTrial(((outer.sql, outer.values), *each), text, expected)
 
     def _query_of_row(self, inner: Sample, value: object) -> Text:
         """Return the inner query for one row."""
@@ -232,7 +234,7 @@ def _split_conditions(where: exp.Expr) -> list[exp.Expr]:
     return [where]
 
 
-def _value(sample: Sample, place: int) -> object:
+def _parameter_value(sample: Sample, place: int) -> object:
     if isinstance(sample.values, dict):
         return sample.values[placeholders(sample.sql)[place][1:]]
     return sample.values[place]

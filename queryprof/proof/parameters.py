@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.planner.values import Values, placeholders, replaced
+from queryprof.planner.values import Values, placeholders, replace_placeholders
 
 NAME = ":queryprof_"
 
@@ -12,7 +12,7 @@ def numbered(number: int) -> str:
     return f"{NAME}{number + 1}"
 
 
-def number_of(placeholder: str) -> int:
+def placeholder_number(placeholder: str) -> int:
     return int(placeholder.removeprefix(NAME)) - 1
 
 
@@ -25,7 +25,7 @@ class Parameters:
         self._values: list[object] = []
         self._names: list[str] = []
 
-    def numbered(self, sql: str, values: Values) -> str:
+    def number_parameters(self, sql: str, values: Values) -> str:
         """Return the text with numbered parameters."""
         first = len(self._values)
         names = placeholders(sql)
@@ -33,7 +33,9 @@ class Parameters:
             wanted = list(dict.fromkeys(name[1:] for name in names))
             self._values += [values[name] for name in wanted]
             self._names += wanted
-            return replaced(sql, [numbered(first + wanted.index(name[1:])) for name in names])
+            return replace_placeholders(
+                sql, [numbered(first + wanted.index(name[1:])) for name in names]
+            )
         self._values += values
         self._names += [""] * len(values)
         known: dict[str, int] = {}
@@ -41,7 +43,7 @@ class Parameters:
         for place, name in enumerate(names):
             own = int(name[1:]) - 1 if name[1:].isdecimal() else len(known)
             numbers.append(known.setdefault(name if name != "?" else f"?{place}", own))
-        return replaced(sql, [numbered(first + number) for number in numbers])
+        return replace_placeholders(sql, [numbered(first + number) for number in numbers])
 
     @property
     def count(self) -> int:
@@ -54,15 +56,17 @@ class Parameters:
         return numbered(len(self._values) - 1)
 
     def value(self, placeholder: str) -> object:
-        return self._values[number_of(placeholder)]
+        return self._values[placeholder_number(placeholder)]
 
-    def finished(self, sql: str) -> tuple[str, Values]:
+    def restore_placeholders(self, sql: str) -> tuple[str, Values]:
         """Return the text as a program would write it, and its values. The values have names if all
         parameters had names.
         """
-        numbers = [number_of(name) for name in placeholders(sql)]
+        numbers = [placeholder_number(name) for name in placeholders(sql)]
         names = [self._names[number] for number in numbers]
         if numbers and all(names) and len(set(numbers)) == len(set(names)):
             named = dict(zip(names, (self._values[number] for number in numbers), strict=True))
-            return replaced(sql, [f":{name}" for name in names]), named
-        return replaced(sql, ["?"] * len(numbers)), tuple(self._values[n] for n in numbers)
+            return replace_placeholders(sql, [f":{name}" for name in names]), named
+        return replace_placeholders(sql, ["?"] * len(numbers)), tuple(
+            self._values[n] for n in numbers
+        )

@@ -26,18 +26,18 @@ from queryprof.planner.judging import (
     Measurement,
     OutOfTime,
     StatementError,
-    judge_for,
+    start_judge,
 )
 from queryprof.planner.trial import StatementTrial
-from queryprof.program.database_schema import unchanged_uri, why_unreadable
+from queryprof.program.database_schema import read_only_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.analysis import Analysis
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
-from queryprof.proof.rewrites import rewrites_of
+from queryprof.proof.rewrites import faster_rewrites
 from queryprof.proof.sample import take_sample
-from queryprof.proof.schema import DatabaseSchema, schema_of
-from queryprof.proof.search import ChangeSearch, Step, names
-from queryprof.proof.workload import RecordedQuery, queries_of
+from queryprof.proof.schema import DatabaseSchema, read_schema
+from queryprof.proof.search import ChangeSearch, Step, has_index
+from queryprof.proof.workload import RecordedQuery, recorded_queries
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 
 BUDGET_S = 60.0
@@ -73,7 +73,7 @@ def prove(
     budget_s: float = BUDGET_S,
     interpreter: str = sys.executable,
     findings: Sequence[Finding] = (),
-    judge_of: Callable[[Sequence[str], str], Judge] = judge_for,
+    judge_of: Callable[[Sequence[str], str], Judge] = start_judge,
 ) -> Advice:
     """Find indexes, and rewritten statements for findings, that make the recorded statements
     faster, and measure them on a copy.
@@ -89,39 +89,39 @@ def prove(
         ProofError: the database cannot be copied, or is not the recorded one.
     """
     start_s = time.monotonic()
-    path = _database(database)
+    path = _database_to_copy(database)
     versions = report.profile.sqlite_versions
     with judge_of(versions, interpreter) as judge:
-        _copy(judge, path)
-        judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
+        _copy_database(judge, path)
+        judge.set_deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
         try:
-            schema = schema_of(judge)
+            schema = read_schema(judge)
         except StatementError as error:
             raise ProofError(why_unreadable(database, str(error))) from error
         if _has_references(judge, report):
             judge.enforce_all_references()
             judge.enforce_references(BEFORE, True)
-        search = ChangeSearch(judge, schema, _queries(report, judge, schema, database))
+        search = ChangeSearch(judge, schema, _queries_to_prove(report, judge, schema, database))
         every = 1
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-            every = take_sample(judge, unchanged_uri(str(path)), schema)
-            judge.take(BEFORE, AFTER)
+            every = take_sample(judge, read_only_uri(str(path)), schema)
+            judge.copy_database(BEFORE, AFTER)
             search.measure_all(is_sample=every > 1)
             search.run()
             is_complete = True
-        judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
+        judge.set_deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
         if every > 1:
             with contextlib.suppress(OutOfTime, KeyboardInterrupt):
                 judge.rename(WHOLE, BEFORE)
                 search.measure_all()
-        changes, proofs = _prove(judge, search)
+        changes, proofs = _prove_changes(judge, search)
         return Advice(
             database,
             changes,
             search.outweighed(),
             proofs,
-            rewrites_of(search, findings),
+            faster_rewrites(search, findings),
             tuple(
                 NotMeasured(query.statement, query.ns, search.reasons[query.statement])
                 for query in search.all_queries
@@ -153,7 +153,7 @@ def _has_references(judge: Judge, report: Report) -> bool:
     return False
 
 
-def _database(database: str) -> Path:
+def _database_to_copy(database: str) -> Path:
     path = Path(database)
     if not path.is_file():
         raise ProofError(f"{database}: no such file")
@@ -167,20 +167,20 @@ def _database(database: str) -> Path:
     return path.absolute()
 
 
-def _copy(judge: Judge, path: Path) -> None:
+def _copy_database(judge: Judge, path: Path) -> None:
     """Copy the database, without changing it or the files next to it."""
     try:
-        judge.take(unchanged_uri(str(path)), BEFORE)
+        judge.copy_database(read_only_uri(str(path)), BEFORE)
     except StatementError as error:
         raise ProofError(why_unreadable(str(path), str(error))) from error
 
 
-def _queries(
+def _queries_to_prove(
     report: Report, judge: Judge, schema: DatabaseSchema, database: str
 ) -> tuple[RecordedQuery, ...]:
     accesses = Accesses(schema)
     try:
-        queries = queries_of(report, judge, schema, accesses)
+        queries = recorded_queries(report, judge, schema, accesses)
     finally:
         accesses.close()
     if not queries:
@@ -195,32 +195,32 @@ def _queries(
     return queries
 
 
-def _prove(
+def _prove_changes(
     judge: Judge, search: ChangeSearch
 ) -> tuple[tuple[DatabaseChange, ...], tuple[Proof, ...]]:
     """Repeat the changes in order on a fresh copy, and measure all statements on both copies."""
     made: list[tuple[Step, DatabaseChange]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-        judge.take(BEFORE, AFTER)
+        judge.copy_database(BEFORE, AFTER)
         costs = {query.statement: search.base_ns(query) for query in search.queries}
         # Statistics describe existing indexes, so ANALYZE comes last.
         steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
         made.extend((step, _make_change(judge, search, step, costs)) for step in steps)
         # Some changes help only together.
-        made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
+        made = [(step, change) for step, change in made if _keep_if_useful(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
         if losing:  # they lose time next to the others; measure the others again without them
             search.chosen = [step for step in search.chosen if step not in losing]
-            return _prove(judge, search)
-        proofs.extend(_proof(search, query) for query in search.queries)
+            return _prove_changes(judge, search)
+        proofs.extend(_prove_query(search, query) for query in search.queries)
     changes = tuple(change for _, change in made)
     return (
-        _changes_that_add_up(changes, proofs) if len(proofs) == len(search.queries) else changes
+        _scale_savings(changes, proofs) if len(proofs) == len(search.queries) else changes
     ), tuple(proofs)
 
 
-def _changes_that_add_up(
+def _scale_savings(
     changes: tuple[DatabaseChange, ...], proofs: Sequence[Proof]
 ) -> tuple[DatabaseChange, ...]:
     """Scale the savings of the changes so that they add up to the savings of all statements. The
@@ -235,14 +235,16 @@ def _changes_that_add_up(
     return tuple(replace(change, win_ns=change.win_ns * won_ns / wins_ns) for change in changes)
 
 
-def _is_of_use(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
+def _keep_if_useful(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
     """Return whether a change also helps on this copy. If not, undo it."""
     if isinstance(step, Analysis):
         is_used = change.win_ns > 0
     else:
-        is_used = any(names(search.plan(query, AFTER), change.index) for query in search.queries)
+        is_used = any(
+            has_index(search.plan(query, AFTER), change.index) for query in search.queries
+        )
     if not is_used:
-        search.take_back(step)
+        search.undo_change(step)
     return is_used
 
 
@@ -251,37 +253,39 @@ def _make_change(
 ) -> DatabaseChange:
     """Make a change, and update `costs`: the time (ns) of each statement."""
     name = search.name(step)
-    bytes_before = judge.size(AFTER)
+    bytes_before = judge.used_bytes(AFTER)
     slower_before = (
-        search.inserts.slower_ns(step.table) if search.inserts.recorded(step.table) else None
+        search.inserts.extra_insert_ns(step.table)
+        if search.inserts.recorded_count(step.table)
+        else None
     )
-    judge.do(AFTER, step.sql(name))
+    judge.execute(AFTER, step.sql(name))
     win_ns = 0.0
     for query in search.queries:
-        is_user = query.is_write_using({step.table}) or names(search.plan(query, AFTER), name)
+        is_user = query.is_write_using({step.table}) or has_index(search.plan(query, AFTER), name)
         if name and not is_user:
             continue
         if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):
             continue
         now_ns = search.cost(query, AFTER)
-        win_ns += search.times.won_ns(query, costs[query.statement], now_ns)
+        win_ns += search.times.saved_ns(query, costs[query.statement], now_ns)
         costs[query.statement] = now_ns
-    slower = search.inserts.slower_ns(step.table) if slower_before is not None else None
+    slower = search.inserts.extra_insert_ns(step.table) if slower_before is not None else None
     lost_ns = None if slower is None or slower_before is None else max(0.0, slower - slower_before)
-    inserts = search.inserts.recorded(step.table)
+    inserts = search.inserts.recorded_count(step.table)
     return DatabaseChange(
         step.sql(name) + ";",
-        _statistics_again(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
+        _restore_statistics_sql(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
         name,
         step.table,
         win_ns - inserts * (lost_ns or 0.0),
-        judge.size(AFTER) - bytes_before,
+        judge.used_bytes(AFTER) - bytes_before,
         lost_ns,
         inserts,
     )
 
 
-def _statistics_again(search: ChangeSearch) -> str:
+def _restore_statistics_sql(search: ChangeSearch) -> str:
     """Return the SQL that undoes ANALYZE."""
     rows = [", ".join(map(_quote_value, row)) for row in search.statistics]
     again = (
@@ -294,7 +298,7 @@ def _quote_value(value: object) -> str:
     return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
-def _proof(search: ChangeSearch, query: RecordedQuery) -> Proof:
+def _prove_query(search: ChangeSearch, query: RecordedQuery) -> Proof:
     pairs = []
     for number in range(len(query.samples)):
         pair = _measure_pair(search, query, number)
@@ -310,13 +314,13 @@ def _proof(search: ChangeSearch, query: RecordedQuery) -> Proof:
         dict.fromkeys(
             search.name(step)
             for step in search.chosen
-            if names(search.plan(query, AFTER), search.name(step))
+            if has_index(search.plan(query, AFTER), search.name(step))
         )
     )
     if not (uses or query.writes) and search.plan(query, BEFORE) == search.plan(query, AFTER):
         after = before  # its two measurements differ only by noise
     is_equal = all(pair[BEFORE].digest == pair[AFTER].digest for pair in pairs)
-    doubt = "" if is_equal else _other_rows(query, [pair[BEFORE].rows for pair in pairs])
+    doubt = "" if is_equal else _row_difference_reason(query, [pair[BEFORE].rows for pair in pairs])
     is_less = is_less_work(before, after)
     if not doubt and after.ns < SAME * before.ns and not is_less:
         doubt = (
@@ -351,7 +355,7 @@ def _measure_pair(
     return search.measured((BEFORE, AFTER), query, number, ROUNDS, ENOUGH_NS)
 
 
-def _other_rows(query: RecordedQuery, rows: Sequence[int]) -> str:
+def _row_difference_reason(query: RecordedQuery, rows: Sequence[int]) -> str:
     """Return why the rows differ. They may be the same rows in another order among equals."""
     if clauses_of(query.statement).limits:
         return (

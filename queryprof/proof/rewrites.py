@@ -11,8 +11,14 @@ from queryprof.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
 from queryprof.planner.judging import AFTER, BEFORE, Judge, Measurement, OutOfTime, StatementError
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
-from queryprof.proof.joining import join
-from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, keyset
+from queryprof.proof.joining import join_queries
+from queryprof.proof.rewriting import (
+    RewriteTrial,
+    Rewriting,
+    Text,
+    comparison_rewritings,
+    keyset_rewritings,
+)
 from queryprof.proof.search import ChangeSearch
 from queryprof.proof.workload import RecordedQuery
 
@@ -31,7 +37,7 @@ MIN_ROWS, MAX_ROWS = 10, 200
 COMPARISON_CATEGORIES = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
-def rewrites_of(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
+def faster_rewrites(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
     """Return the rewrites that are faster with equal rows, in the order of the findings."""
     found: dict[str, Rewrite] = {}
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -45,13 +51,13 @@ def rewrites_of(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[Rewr
                 and not query.writes
                 and query.statement not in found
             ):
-                best = _fastest_rewrite(search, query, _rewritings(search, finding, queries))
+                best = _fastest_rewrite(search, query, _rewritings_to_try(search, finding, queries))
                 if best:
                     found[query.statement] = best
     return tuple(found.values())
 
 
-def _rewritings(
+def _rewritings_to_try(
     search: ChangeSearch, finding: Finding, queries: Mapping[str, RecordedQuery]
 ) -> Iterator[Rewriting]:
     """Yield the texts to try for a finding."""
@@ -65,23 +71,23 @@ def _rewritings(
     # A statement may nest too deeply for sqlglot.
     with contextlib.suppress(StatementError, SqlglotError, RecursionError):
         if finding.category == "offset_pagination":
-            yield from keyset(samples, search.schema, rows)
+            yield from keyset_rewritings(samples, search.schema, rows)
         query = queries[finding.statement]
         if parent and parent.samples and not parent.writes and parent.rows >= query.executions:
             each_ns = search.base_ns(query)
             most_rows = max(MIN_ROWS, min(MAX_ROWS, round(LONG_NS / max(each_ns, 1))))
             rows_each = query.rows / max(query.executions, 1)
-            yield from join(
+            yield from join_queries(
                 parent.samples[0],
                 samples,
-                lambda one: _columns(judge, *one),
+                lambda one: _column_names(judge, *one),
                 lambda table, column: _is_unique(search, table, column),
                 rows,
                 most_rows,
                 rows_each,
             )
         if finding.category in COMPARISON_CATEGORIES:
-            yield from comparisons(samples, search.schema, rows)
+            yield from comparison_rewritings(samples, search.schema, rows)
 
 
 UNIQUE = """
@@ -104,14 +110,14 @@ def _is_unique(search: ChangeSearch, table: str, column: str) -> bool:
     return any(collation == (one.collation or "BINARY") for (collation,) in found)
 
 
-def _columns(judge: Judge, sql: str, values: object) -> list[str]:
+def _column_names(judge: Judge, sql: str, values: object) -> list[str]:
     """Return the names of a query's columns."""
     empty = (
         f"CREATE TEMP TABLE queryprof_columns AS SELECT * FROM ({sql.strip().rstrip(';')}) LIMIT 0"
     )
     judge.rows(BEFORE, empty, values)
     listed = judge.rows(BEFORE, "SELECT name FROM pragma_table_info('queryprof_columns')")
-    judge.do(BEFORE, "DROP TABLE temp.queryprof_columns")
+    judge.execute(BEFORE, "DROP TABLE temp.queryprof_columns")
     return [str(name) for (name,) in listed]
 
 
@@ -173,7 +179,7 @@ def _original_ns_after_changes(judge: Judge, rewriting: Rewriting) -> float:
     return sum(found) / max(len(found), 1)
 
 
-def _has_equal_rows(judge: Judge, copy: str, turn: Turn) -> bool:
+def _has_equal_rows(judge: Judge, copy: str, turn: RewriteTrial) -> bool:
     if turn.expected is not None:
         found = judge.rows(copy, *turn.after)
         return sorted(map(repr, found)) == sorted(map(repr, turn.expected))
@@ -185,7 +191,7 @@ def _execute_once(judge: Judge, copy: str, text: Text) -> Measurement:
     return judge.measure([copy], *text, False, 1, 0)[copy]
 
 
-def _least_times(judge: Judge, copy: str, turn: Turn) -> tuple[Cost, Cost]:
+def _least_times(judge: Judge, copy: str, turn: RewriteTrial) -> tuple[Cost, Cost]:
     """Return the least times of several alternating rounds."""
     rounds: list[tuple[Cost, Cost]] = []
     while len(rounds) < ROUNDS and sum(before.ns for before, _ in rounds) < LONG_NS:

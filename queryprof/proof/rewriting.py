@@ -37,7 +37,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # unreadable statements
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RewriteTrial:
     """A measurement with one set of parameters.
 
     Attributes:
@@ -62,7 +62,7 @@ class Rewriting:
 
     sql: str
     how: str
-    turns: tuple[Turn, ...]
+    turns: tuple[RewriteTrial, ...]
 
 
 def parse_statement(sql: str) -> exp.Expr | None:
@@ -86,15 +86,17 @@ def plain_select(sql: str) -> exp.Select | None:
     return found if source and isinstance(source.this, exp.Table) else None
 
 
-def text_of(node: exp.Expr) -> str:
+def node_sql(node: exp.Expr) -> str:
     return node.sql(dialect=DIALECT)
 
 
-def condition(text: str) -> exp.Expr:
+def parse_condition(text: str) -> exp.Expr:
     return exp.condition(text, dialect=DIALECT)
 
 
-def keyset(samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows) -> Iterator[Rewriting]:
+def keyset_rewritings(
+    samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
+) -> Iterator[Rewriting]:
     """Yield statements that replace LIMIT and OFFSET by starting after the last row of the page
     before.
 
@@ -102,17 +104,17 @@ def keyset(samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows) -> Ite
     """
     turns, how = [], ""
     for sample in samples:
-        made = _keyset(sample, schema, rows)
+        made = _keyset_text(sample, schema, rows)
         if made:
-            turns.append(Turn(((sample.sql, sample.values),), made[0]))
+            turns.append(RewriteTrial(((sample.sql, sample.values),), made[0]))
             how = made[1]
     if turns:
         yield Rewriting(turns[0].after[0], how, tuple(turns))
 
 
-def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, str] | None:
+def _keyset_text(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, str] | None:
     parameters = Parameters()
-    select = plain_select(parameters.numbered(sample.sql, sample.values))
+    select = plain_select(parameters.number_parameters(sample.sql, sample.values))
     limit, offset, order = (
         (select.args.get(n) for n in ("limit", "offset", "order")) if select else [None] * 3
     )
@@ -120,7 +122,7 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
         return None
     source = select.args["from_"].this
     table = schema.table(source.name)
-    skipped = whole(offset.expression, parameters) or 0
+    skipped = whole_number(offset.expression, parameters) or 0
     down = {bool(term.args.get("desc")) for term in order.expressions}
     columns = [term.this for term in order.expressions]
     if not table or not table.key or len(down) != 1 or skipped < 1:
@@ -131,17 +133,17 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     prefix = columns[0].table
     columns += [exp.column(one, prefix or None) for one in table.key if one.lower() not in known]
     is_down = down == {True}
-    names = [text_of(column) for column in columns]
+    names = [node_sql(column) for column in columns]
     order_by = [f"{name} DESC" if is_down else name for name in names]
     sorted_ = select.order_by(*order_by, append=False, dialect=DIALECT)
     last = sorted_.select(*names, append=False, dialect=DIALECT).limit(1).offset(skipped - 1)
-    found = rows(*parameters.finished(text_of(last)))
-    unknown = condition(" OR ".join(f"{name} IS NULL" for name in names))
+    found = rows(*parameters.restore_placeholders(node_sql(last)))
+    unknown = parse_condition(" OR ".join(f"{name} IS NULL" for name in names))
     with_null = select.select("1", append=False).where(unknown).limit(1)
     with_null.set("order", None)
     with_null.set("offset", None)
     # A comparison with NULL is never true: a page after the last value would be empty.
-    if not found or rows(*parameters.finished(text_of(with_null))):
+    if not found or rows(*parameters.restore_placeholders(node_sql(with_null))):
         return None
     plain = [column.name for column in columns]
     values = ", ".join(
@@ -150,10 +152,10 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     after = f"{names[0]} {'<' if is_down else '>'} {values}"
     if len(names) > 1:
         after = f"({', '.join(names)}) {'<' if is_down else '>'} ({values})"
-    page = sorted_.where(condition(after))
+    page = sorted_.where(parse_condition(after))
     page.set("offset", None)
     return (
-        parameters.finished(text_of(page)),
+        parameters.restore_placeholders(node_sql(page)),
         (
             f"Continue after the last row of the page before: keep its {', '.join(plain)}. The"
             " first page has no such condition."
@@ -161,10 +163,10 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     )
 
 
-def whole(node: exp.Expr, parameters: Parameters) -> int | None:
+def whole_number(node: exp.Expr, parameters: Parameters) -> int | None:
     """Return the integer in a LIMIT or OFFSET; None if the value is not an integer."""
     if isinstance(node, exp.Placeholder):
-        value = parameters.value(text_of(node))
+        value = parameters.value(node_sql(node))
         return value if isinstance(value, int) else None
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
@@ -196,18 +198,20 @@ TYPES = (
 )
 
 
-def comparisons(
+def comparison_rewritings(
     samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
 ) -> Iterator[Rewriting]:
     """Yield statements with comparisons that allow an index, each in another way."""
     columns = _Columns(schema, rows)
-    by_change: dict[tuple[int, str], list[Turn]] = {}
+    by_change: dict[tuple[int, str], list[RewriteTrial]] = {}
     for sample in samples:
         parameters = Parameters()
-        text = parameters.numbered(sample.sql, sample.values)
+        text = parameters.number_parameters(sample.sql, sample.values)
         tree = parse_statement(text)
-        for place, how, changed in _changes(text, tree, columns) if tree else ():
-            turn = Turn(((sample.sql, sample.values),), parameters.finished(text_of(changed)))
+        for place, how, changed in _comparison_changes(text, tree, columns) if tree else ():
+            turn = RewriteTrial(
+                ((sample.sql, sample.values),), parameters.restore_placeholders(node_sql(changed))
+            )
             by_change.setdefault((place, how), []).append(turn)
     for (_, how), turns in by_change.items():
         yield Rewriting(turns[0].after[0], how, tuple(turns))
@@ -244,7 +248,9 @@ class _Columns:
         return {str(kind) for (kind,) in found} - {"null"}
 
 
-def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int, str, exp.Expr]]:
+def _comparison_changes(
+    text: str, tree: exp.Expr, columns: _Columns
+) -> Iterator[tuple[int, str, exp.Expr]]:
     """Yield each change of one comparison: its number, a description, and the whole statement."""
     plus = sum(one.token_type is TokenType.PLUS for one in sqlglot.tokenize(text, DIALECT))
     if plus > len(list(tree.find_all(exp.Add))):  # the tree has no plus before a column
@@ -254,14 +260,14 @@ def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int
         for how, instead in _replacements(equal, tree, columns):
             number += 1
             changed = tree.copy()
-            list(changed.find_all(exp.EQ))[place].replace(condition(instead))
+            list(changed.find_all(exp.EQ))[place].replace(parse_condition(instead))
             yield number, how, changed
 
 
 def _replacements(equal: exp.EQ, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[str, str]]:
     left, right = equal.this, equal.expression
     if isinstance(left, exp.Column) and isinstance(right, exp.Column):
-        yield from _of_one_kind(left, right, tree, columns)
+        yield from _same_type_comparisons(left, right, tree, columns)
     for one, other in ((left, right), (right, left)):
         if not _is_value(other):
             continue
@@ -280,10 +286,10 @@ def _unwrapped_comparisons(
     one: exp.Expr, other: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """Yield replacements for a function or operator over a column that is compared with a value."""
-    column, value = one.find(exp.Column), text_of(other)
+    column, value = one.find(exp.Column), node_sql(other)
     if column is None or len(list(one.find_all(exp.Column))) > 1:
         return
-    name, whole = text_of(column), f"{text_of(one)} = {value}"
+    name, whole = node_sql(column), f"{node_sql(one)} = {value}"
     found = columns.found(column, tree)
     kind = _affinity(found[1]) if found and found[1].type else ""
     # The function turns other classes into text, so it finds values that the text itself does not.
@@ -293,12 +299,12 @@ def _unwrapped_comparisons(
     is_number = kind not in ("", "TEXT") and kinds <= {"integer", "real"}
     if isinstance(one, exp.Lower | exp.Upper) and one.this is column and is_text:
         yield IGNORE_CASE, f"({name} = {value} COLLATE NOCASE AND {whole})"
-    elif _is_day(one, column) and is_text:
+    elif _is_date_of_column(one, column) and is_text:
         yield OF_TIMES, f"({name} >= {value} AND {name} < {value} || '~' AND {whole})"
     elif (
         isinstance(one, exp.Substring)
         and one.this is column
-        and text_of(one.args["start"]) == "1"
+        and node_sql(one.args["start"]) == "1"
         and is_text
     ):
         yield COMPARE_TOO, f"({name} >= {value} AND {name} < {value} || char(1114111) AND {whole})"
@@ -307,20 +313,20 @@ def _unwrapped_comparisons(
     elif (
         isinstance(one, exp.DPipe)
         and one.this is column
-        and text_of(one.expression) == "''"
+        and node_sql(one.expression) == "''"
         and is_text
     ):
         yield THE_COLUMN, f"{name} = {value}"
     elif type(one) in NOTHING and one.this is column and is_number:
-        if text_of(one.expression) == NOTHING[type(one)]:
+        if node_sql(one.expression) == NOTHING[type(one)]:
             yield THE_COLUMN, f"{name} = {value}"
     elif isinstance(one, exp.Coalesce) and one.this is column and len(one.expressions) == 1:
-        instead = text_of(one.expressions[0])
+        instead = node_sql(one.expressions[0])
         how = "Compare the column itself, and NULL separately."
         yield how, f"({name} = {value} OR ({name} IS NULL AND {instead} = {value}))"
 
 
-def _is_day(one: exp.Expr, column: exp.Column) -> bool:
+def _is_date_of_column(one: exp.Expr, column: exp.Column) -> bool:
     """Return whether an expression is date(column), or strftime(column) with a prefix of
     "%Y-%m-%d".
     """
@@ -337,7 +343,7 @@ def _collated_comparisons(
     """Yield replacements for a column and a value if the column's index has another collation.
     Values with equal bytes are equal in any collation.
     """
-    column, equal = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
+    column, equal = columns.column(name, tree), f"{node_sql(name)} = {node_sql(value)}"
     is_by_bytes = column is not None and column.collation in BY_BYTES
     for term in [index.terms[0] for index in columns.schema.indexes] if is_by_bytes else []:
         if column and term.column == column.name and term.collation not in BY_BYTES:
@@ -345,18 +351,18 @@ def _collated_comparisons(
             yield how, f"({equal} COLLATE {term.collation} AND {equal})"
 
 
-def _of_one_kind(
+def _same_type_comparisons(
     left: exp.Column, right: exp.Column, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """Yield replacements for two columns with different types or collations."""
     one, two = columns.column(left, tree), columns.column(right, tree)
     if not one or not two:
         return
-    equal = f"{text_of(left)} = {text_of(right)}"
+    equal = f"{node_sql(left)} = {node_sql(right)}"
     if _affinity(one) != _affinity(two):
         how = "Cast the column that needs no index, or declare both with the same type."
-        yield how, f"{text_of(left)} = CAST({text_of(right)} AS {_affinity(one)})"
-        yield how, f"{text_of(right)} = CAST({text_of(left)} AS {_affinity(two)})"
+        yield how, f"{node_sql(left)} = CAST({node_sql(right)} AS {_affinity(one)})"
+        yield how, f"{node_sql(right)} = CAST({node_sql(left)} AS {_affinity(two)})"
     # SQLite compares them with the left column's collation (datatype3.html, 7.1).
     if one.collation in BY_BYTES and two.collation not in BY_BYTES:
         how = "Also compare with the index's collation, or declare both with the same collation."

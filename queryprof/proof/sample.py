@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from queryprof.planner.judging import BEFORE, WHOLE, Judge, StatementError
-from queryprof.planner.statistics import set_statistics, statistics_of
+from queryprof.planner.statistics import read_statistics, set_statistics
 from queryprof.proof.index import quote_name
-from queryprof.proof.schema import DatabaseSchema, SchemaTable, create
+from queryprof.proof.schema import DatabaseSchema, SchemaTable, create_object
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
 LARGE_ROWS = 10_000
@@ -26,28 +26,28 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     Raises:
         OutOfTime: see Judge.
     """
-    every = round(judge.size(BEFORE) / SAMPLE_BYTES)
-    if judge.size(BEFORE) <= LARGE_BYTES or every < 2:
+    every = round(judge.used_bytes(BEFORE) / SAMPLE_BYTES)
+    if judge.used_bytes(BEFORE) <= LARGE_BYTES or every < 2:
         return 1
-    statistics = statistics_of(judge)
+    statistics = read_statistics(judge)
     judge.rename(BEFORE, WHOLE)
-    judge.blank(BEFORE)
+    judge.create_empty(BEFORE)
     judge.enforce_references(BEFORE, False)  # rows may refer to rows that are not in the sample
     judge.attach(BEFORE, address, "original")
     for table in schema.tables:
-        if create(judge, table.sql, BEFORE):
-            _fill(judge, table, every)
+        if create_object(judge, table.sql, BEFORE):
+            _fill_sample_table(judge, table, every)
     judge.detach(BEFORE, "original")
     for sql in schema.others:
-        create(judge, sql, BEFORE)
+        create_object(judge, sql, BEFORE)
     if statistics:
         set_statistics(judge, BEFORE, statistics)
     judge.enforce_references(BEFORE, judge.has_references)
     return every
 
 
-def _fill(judge: Judge, table: SchemaTable, every: int) -> None:
-    columns = ", ".join(quote_name(name) for name in table.inserted)
+def _fill_sample_table(judge: Judge, table: SchemaTable, every: int) -> None:
+    columns = ", ".join(quote_name(name) for name in table.insertable_columns)
     name = quote_name(table.name)
     # Not simply every n-th row: repeating values in a table might have the same period.
     place = "rowid * 48271 % 65537" if table.has_rowid else "abs(random())"
@@ -55,4 +55,4 @@ def _fill(judge: Judge, table: SchemaTable, every: int) -> None:
     copied = f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM original.{name}{chosen}"
     # If this fails, statements that read the table are measured on few rows or none.
     with contextlib.suppress(StatementError):
-        judge.do(BEFORE, copied)
+        judge.execute(BEFORE, copied)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from queryprof.planner.dummies import with_dummies
+from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.judging import BEFORE, EMPTY, Judge, StatementError
-from queryprof.planner.statistics import set_statistics, statistics_of
-from queryprof.proof.index import Candidate, Term, quote_name
+from queryprof.planner.statistics import read_statistics, set_statistics
+from queryprof.proof.index import Candidate, IndexTerm, quote_name
 
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
@@ -45,7 +45,7 @@ class SchemaTable:
     has_rowid: bool
 
     @property
-    def inserted(self) -> tuple[str, ...]:
+    def insertable_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns if not column.is_generated)
 
     def column(self, name: str) -> SchemaColumn | None:
@@ -71,7 +71,7 @@ class DatabaseSchema:
         return next((one for one in self.tables if one.name.lower() == name.lower()), None)
 
 
-def schema_of(judge: Judge) -> DatabaseSchema:
+def read_schema(judge: Judge) -> DatabaseSchema:
     """Read the schema of the copy, and create it again in an empty database.
 
     Raises:
@@ -80,14 +80,14 @@ def schema_of(judge: Judge) -> DatabaseSchema:
     objects = judge.rows(BEFORE, OBJECTS)
     listed = judge.rows(BEFORE, "SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
     kinds = dict(listed)
-    judge.blank(EMPTY)
+    judge.create_empty(EMPTY)
     tables, others, indexes = [], [], []
     for kind, name, _table, sql in objects:
         own = name.startswith("sqlite_") or kinds.get(name) == "shadow"
-        if own or not create(judge, sql):
+        if own or not create_object(judge, sql):
             continue
         if kind == "table" and kinds.get(name) == "table":
-            tables.append(_table_of(judge, name, sql))
+            tables.append(_read_table(judge, name, sql))
         else:
             others.append(sql)
     for table in tables:
@@ -96,20 +96,20 @@ def schema_of(judge: Judge) -> DatabaseSchema:
             if terms and not is_partial:
                 indexes.append(Candidate(table.name, terms))
     if kinds.get("sqlite_stat1"):
-        set_statistics(judge, EMPTY, statistics_of(judge))
+        set_statistics(judge, EMPTY, read_statistics(judge))
     names = frozenset(str(row[1]).lower() for row in objects)
     return DatabaseSchema(tuple(tables), tuple(others), tuple(indexes), names)
 
 
-def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
+def create_object(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
     """Execute a CREATE statement on a copy. Return False if SQLite refuses the statement."""
     with suppress(StatementError):
-        with_dummies(judge, copy, lambda: judge.do(copy, sql))
+        run_with_dummies(judge, copy, lambda: judge.execute(copy, sql))
         return True
     return False
 
 
-def _table_of(judge: Judge, name: str, sql: str) -> SchemaTable:
+def _read_table(judge: Judge, name: str, sql: str) -> SchemaTable:
     listed = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
     info = [row for row in judge.rows(EMPTY, listed, (name,)) if row[3] != HIDDEN]
     try:
@@ -139,17 +139,17 @@ def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
     """Return the collations by column. SQLite reports them only for an index on all columns."""
     listed = ", ".join(map(quote_name, columns))
     try:
-        judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quote_name(table)} ({listed})")
+        judge.execute(EMPTY, f"CREATE INDEX queryprof_columns ON {quote_name(table)} ({listed})")
     except StatementError:
         return {}
     rows = judge.rows(
         EMPTY, "SELECT name, coll FROM pragma_index_xinfo('queryprof_columns') WHERE key"
     )
-    judge.do(EMPTY, "DROP INDEX queryprof_columns")
+    judge.execute(EMPTY, "DROP INDEX queryprof_columns")
     return {name: collation.upper() for name, collation in rows}
 
 
-def _index_terms(judge: Judge, index: str, table: SchemaTable) -> tuple[Term, ...]:
+def _index_terms(judge: Judge, index: str, table: SchemaTable) -> tuple[IndexTerm, ...]:
     """Return the terms of an index; () if it contains expressions."""
     listed = 'SELECT name, "desc", coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
     found = []
@@ -158,5 +158,5 @@ def _index_terms(judge: Judge, index: str, table: SchemaTable) -> tuple[Term, ..
         if column is None:
             return ()
         own = collation.upper() == column.collation
-        found.append(Term(name, "" if own else collation, bool(is_descending)))
+        found.append(IndexTerm(name, "" if own else collation, bool(is_descending)))
     return tuple(found)

@@ -15,7 +15,7 @@ from functools import partial
 from statistics import fmean
 
 from queryprof.model.advice import OutweighedIndexes
-from queryprof.planner.dummies import with_dummies
+from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.judging import (
     AFTER,
     BEFORE,
@@ -25,14 +25,14 @@ from queryprof.planner.judging import (
     Measurement,
     StatementError,
 )
-from queryprof.planner.statistics import set_statistics, statistics_of
+from queryprof.planner.statistics import read_statistics, set_statistics
 from queryprof.proof.analysis import ANALYZE, Analysis
-from queryprof.proof.candidates import candidates_of, of_references
+from queryprof.proof.candidates import candidate_indexes, foreign_key_candidates
 from queryprof.proof.index import Candidate
-from queryprof.proof.inserts import Inserts
+from queryprof.proof.inserts import RecordedInserts
 from queryprof.proof.schema import DatabaseSchema
-from queryprof.proof.times import Times
-from queryprof.proof.workload import RecordedQuery, other_work
+from queryprof.proof.times import StatementTimes
+from queryprof.proof.workload import RecordedQuery, unrepresentative_reason
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -76,11 +76,11 @@ class ChangeSearch:
         self.reasons: dict[str, str] = {}
         self.chosen: list[Step] = []
         self.base: dict[str, tuple[Measurement, ...]] = {}  # with the unchanged database
-        self.times = Times(self.queries)
+        self.times = StatementTimes(self.queries)
         self._names: dict[Step, str] = {}
         self.all_queries = tuple(queries)
-        self.statistics = statistics_of(judge)
-        self.inserts = Inserts(judge, schema, self.all_queries)
+        self.statistics = read_statistics(judge)
+        self.inserts = RecordedInserts(judge, schema, self.all_queries)
 
     def measure_all(self, *, is_sample: bool = False) -> None:
         """Measure each statement with the unchanged database or a sample. Raises OutOfTime."""
@@ -89,7 +89,7 @@ class ChangeSearch:
             try:
                 if query.samples:
                     found = self._measured_samples(query, BEFORE, UNLIMITED_NS)
-                    if not is_sample and (reason := other_work(query, found)):
+                    if not is_sample and (reason := unrepresentative_reason(query, found)):
                         self.reasons[query.statement] = reason
                         continue
                     self.base[query.statement] = found
@@ -119,7 +119,7 @@ class ChangeSearch:
             new = tuple(one for one in team if not self._is_known(one, self.chosen, len(team) > 1))
             if not new:
                 continue
-            costs = self._try(new)
+            costs = self._try_team(new)
             gain = self.times.win_ns(costs)
             loss = self.inserts.loss_ns(new) if costs else 0.0
             win = gain - loss
@@ -138,7 +138,7 @@ class ChangeSearch:
             if gain >= self.times.least_ns() > gain - loss:
                 self._store_outweighed(new, costs, loss)
             for one in new:
-                self._drop(one)
+                self._drop_index(one)
             if win > 0 and beside != len(self.chosen):
                 heapq.heappush(heap, (-win, width, number, team, len(self.chosen)))
         self._try_analyze(0.0)
@@ -147,7 +147,7 @@ class ChangeSearch:
     def _store_outweighed(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
         """Store indexes that inserts or other statements outweigh."""
         won = {
-            query.statement: self.times.won_ns(
+            query.statement: self.times.saved_ns(
                 query, self.times.now[query.statement], costs[query.statement]
             )
             for query in self.queries
@@ -163,7 +163,7 @@ class ChangeSearch:
                 for query in self.queries
                 if query.statement in costs
             }
-        self.inserts.outweigh(
+        self.inserts.store_outweighed(
             {one: self.name(one) for one in team},
             [one for one, ns in won.items() if ns > 0],
             sum(ns for ns in wins.values() if ns > 0),
@@ -187,33 +187,33 @@ class ChangeSearch:
         found: dict[Team, float] = {}
         for query in self.queries:
             first = query.samples[0]
-            tried = candidates_of(first.sql, query.accesses, self.schema)
+            tried = candidate_indexes(first.sql, query.accesses, self.schema)
             if query.writes:
-                tried += of_references(self.judge, first.sql, first.values, self.schema)
+                tried += foreign_key_candidates(self.judge, first.sql, first.values, self.schema)
             creates = [one.sql("{}") for one in tried]
             samples = [(sample.sql, sample.values) for sample in query.samples]
-            for turn, numbers in enumerate(self._planned(creates, samples) if tried else ()):
+            for turn, numbers in enumerate(self._used_indexes(creates, samples) if tried else ()):
                 alone = [(tried[number],) for number in numbers]
                 together = tuple(tried[number] for number in numbers)
                 for team in dict.fromkeys((*alone, together)):
                     found[team] = found.get(team, 0.0) + query.ns * DISCOUNT**turn
         return dict(sorted(found.items(), key=lambda one: -one[1])[:MAX_CANDIDATES])
 
-    def _planned(
+    def _used_indexes(
         self, creates: Sequence[str], samples: Sequence[tuple[str, object]]
     ) -> list[list[int]]:
-        chosen = partial(self.judge.chosen, EMPTY, creates, samples, PLANNER_ROUNDS)
+        chosen = partial(self.judge.used_indexes, EMPTY, creates, samples, PLANNER_ROUNDS)
         with suppress(StatementError):
-            return with_dummies(self.judge, EMPTY, chosen)
+            return run_with_dummies(self.judge, EMPTY, chosen)
         return []
 
     def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
         """Return whether an existing or chosen index begins with the same columns. A team may still
         need an index on exactly these columns.
         """
-        return any(one.starts(other) for other in self.schema.indexes) or any(
+        return any(one.is_prefix_of(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
-            and (one == other or (one.starts(other) and not is_in_team))
+            and (one == other or (one.is_prefix_of(other) and not is_in_team))
             for other in steps
         )
 
@@ -230,21 +230,21 @@ class ChangeSearch:
             self._names[one] = name
         return self._names[one]
 
-    def _try(self, team: Team) -> dict[str, float]:
+    def _try_team(self, team: Team) -> dict[str, float]:
         """Build indexes, and return the new times of the statements that use one."""
         names = [self.name(one) for one in team]
         try:
             for one, name in zip(team, names, strict=True):
-                self._build(one, name)
+                self._build_index(one, name)
         except StatementError:
             return {}
         return self._costs_with(names, {one.table for one in team})
 
-    def _build(self, one: Candidate, name: str) -> None:
+    def _build_index(self, one: Candidate, name: str) -> None:
         """Build an index on the copy, with statistics if ANALYZE was chosen."""
-        self.judge.do(AFTER, one.sql(name))
+        self.judge.execute(AFTER, one.sql(name))
         if ANALYZE in self.chosen:
-            self.judge.do(AFTER, f'ANALYZE "{name}"')
+            self.judge.execute(AFTER, f'ANALYZE "{name}"')
 
     def _costs_with(self, indexes: Sequence[str], tables: set[str]) -> dict[str, float]:
         """Return the times on the copy of statements whose plan has one of the indexes, and of
@@ -256,7 +256,7 @@ class ChangeSearch:
             )
             for query in self.queries
             if query.is_write_using(tables)
-            or any(names(self.plan(query, AFTER), one) for one in indexes)
+            or any(has_index(self.plan(query, AFTER), one) for one in indexes)
         }
 
     def plan(self, query: RecordedQuery, copy: str) -> tuple[str, ...]:
@@ -265,20 +265,18 @@ class ChangeSearch:
             step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
         )
 
-    def take_back(self, step: Step) -> None:
+    def undo_change(self, step: Step) -> None:
         """Undo a change on the copy."""
         if isinstance(step, Analysis):
             self.forget_statistics()
         else:
-            self._drop(step)
+            self._drop_index(step)
 
-    def _drop(self, one: Candidate) -> None:
-        self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
+    def _drop_index(self, one: Candidate) -> None:
+        self.judge.execute(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
     def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
-        """Return the mean time (ns) of one execution over the samples, or the limit if the limit is
-        less.
-        """
+        """Return the mean time (ns) of one execution over the samples, at most the limit."""
         return fmean(one.ns for one in self._measured_samples(query, copy, limit_ns))
 
     def _measured_samples(
@@ -319,7 +317,7 @@ class ChangeSearch:
         if ANALYZE in self.chosen:
             return
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
-        self.judge.do(AFTER, "ANALYZE")
+        self.judge.execute(AFTER, "ANALYZE")
         costs = self._costs_of_others(before)
         win = self.times.win_ns(costs)
         if win >= self.times.least_ns() and win >= DISCOUNT * DISCOUNT * bound:
@@ -349,11 +347,11 @@ class ChangeSearch:
             others = [step for step in self.chosen if step != one]
             # An index that is the start of another one is not needed, whatever it saves.
             most_ns = math.inf if self._is_known(one, others) else self.times.least_ns()
-            if others and self._goes_without(one, None, most_ns):
+            if others and self._can_spare(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
             while len(kept.terms) > 1 and not self._is_known(kept.without_last_column(), others):
-                if not self._goes_without(kept, kept.without_last_column(), self.times.least_ns()):
+                if not self._can_spare(kept, kept.without_last_column(), self.times.least_ns()):
                     break
                 kept = self.chosen[place] = kept.without_last_column()
 
@@ -365,24 +363,26 @@ class ChangeSearch:
             self.chosen.remove(ANALYZE)
             self.times.now |= costs
         else:
-            self.judge.do(AFTER, "ANALYZE")
+            self.judge.execute(AFTER, "ANALYZE")
 
-    def _goes_without(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
+    def _can_spare(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
         """Return whether the loss without an index, or with another instead, is below `most_ns`. If
         so, make that change.
         """
-        users = [query for query in self.queries if names(self.plan(query, AFTER), self.name(one))]
-        self.judge.do(AFTER, "SAVEPOINT queryprof_without")
-        self._drop(one)
+        users = [
+            query for query in self.queries if has_index(self.plan(query, AFTER), self.name(one))
+        ]
+        self.judge.execute(AFTER, "SAVEPOINT queryprof_without")
+        self._drop_index(one)
         if instead:
-            self._build(instead, self.name(instead))
+            self._build_index(instead, self.name(instead))
         costs = {query.statement: self.cost(query, AFTER, self._worst_ns(query)) for query in users}
         is_good = -self.times.win_ns(costs) < most_ns
         if is_good:
             self.times.now |= costs
         else:
-            self.judge.do(AFTER, "ROLLBACK TO queryprof_without")
-        self.judge.do(AFTER, "RELEASE queryprof_without")
+            self.judge.execute(AFTER, "ROLLBACK TO queryprof_without")
+        self.judge.execute(AFTER, "RELEASE queryprof_without")
         return is_good
 
     def _worst_ns(self, query: RecordedQuery) -> float:
@@ -395,6 +395,6 @@ class ChangeSearch:
         )
 
 
-def names(plan: Iterable[str], index: str) -> bool:
+def has_index(plan: Iterable[str], index: str) -> bool:
     """Return whether a plan uses an index."""
     return bool(index) and any(f" {index} " in f"{step} " for step in plan)

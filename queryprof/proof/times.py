@@ -21,7 +21,7 @@ HARDLY = 0.8
 
 
 @dataclass(slots=True)
-class Times:
+class StatementTimes:
     """The times of statements (ns per execution).
 
     Attributes:
@@ -34,7 +34,7 @@ class Times:
     base: dict[str, float] = field(default_factory=dict)
     now: dict[str, float] = field(default_factory=dict)
 
-    def left_ns(self) -> float:
+    def remaining_ns(self) -> float:
         """Return the time of the recorded statements with the chosen changes."""
         return sum(
             one.ns * self.now[one.statement] / max(self.base[one.statement], 1)
@@ -44,7 +44,7 @@ class Times:
     def least_ns(self) -> float:
         """Return the time that a change must save."""
         whole_ns = sum(query.ns for query in self.queries)
-        return max(MIN_SHARE * self.left_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
+        return max(MIN_SHARE * self.remaining_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[RecordedQuery]:
         """Return the statements that are slower with the new costs. A cost may be the limit at
@@ -75,10 +75,10 @@ class Times:
         for query in self.queries:
             now, new = self.now[query.statement], costs.get(query.statement)
             if new is not None and not HARDLY * now < new < now / (HARDLY if query.writes else 1):
-                won += self.won_ns(query, now, new)
+                won += self.saved_ns(query, now, new)
         return won
 
-    def won_ns(self, query: RecordedQuery, was_ns: float, now_ns: float) -> float:
+    def saved_ns(self, query: RecordedQuery, was_ns: float, now_ns: float) -> float:
         """Return the recorded time that a statement saves if its executions become faster. Losses
         count as measured, since a ratio of short times is unreliable.
         """

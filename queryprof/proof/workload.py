@@ -11,11 +11,11 @@ from statistics import fmean
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average
-from queryprof.analysis.units import rows as rows_of
+from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.planner.judging import BEFORE, Judge, Measurement, StatementError
-from queryprof.planner.values import Values, placeholders, recorded_values, replaced
+from queryprof.planner.values import Values, placeholders, recorded_values, replace_placeholders
 from queryprof.proof.accesses import Access, Accesses, NotPrepared, placeholder_marker
 from queryprof.proof.index import quote_name
 from queryprof.proof.schema import DatabaseSchema
@@ -26,7 +26,7 @@ from queryprof.sql.clauses import (
     clauses_of,
     first_table,
     names_in,
-    text_of,
+    operand_text,
     verb_of,
 )
 from queryprof.sql.tokens import Token, tokens_of
@@ -107,7 +107,7 @@ class RecordedQuery:
         return clauses_of(self.statement).changed if is_insert else ""
 
 
-def queries_of(
+def recorded_queries(
     report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
 ) -> tuple[RecordedQuery, ...]:
     """Return the statements that took most of the time, longest first."""
@@ -123,7 +123,9 @@ def queries_of(
                 fetches.setdefault(one.statement, set()).add(one.operation)
             sums[0] += one.self_ns
             sums[1] += (
-                one.rows if one.operation == "executemany" else one.count * _begins(one.operation)
+                one.rows
+                if one.operation == "executemany"
+                else one.count * _begins_execution(one.operation)
             )
     exemplars: dict[str, list[Exemplar]] = {}
     for exemplar in report.profile.exemplars:
@@ -148,11 +150,11 @@ def queries_of(
             reads_all=reads_all,
             vm_steps=steps / counted if counted else None,
         )
-        found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
+        found.append(_add_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
 
 
-def other_work(query: RecordedQuery, found: Sequence[Measurement]) -> str:
+def unrepresentative_reason(query: RecordedQuery, found: Sequence[Measurement]) -> str:
     """Return why measurements with drawn values do not represent the recorded executions; "" if
     they may.
 
@@ -179,11 +181,11 @@ def other_work(query: RecordedQuery, found: Sequence[Measurement]) -> str:
     )
 
 
-def _begins(operation: str) -> bool:
+def _begins_execution(operation: str) -> bool:
     return operation in ("execute", "executescript")
 
 
-def _with_samples(
+def _add_samples(
     query: RecordedQuery,
     exemplars: Sequence[Exemplar],
     judge: Judge,
@@ -210,12 +212,14 @@ def _with_samples(
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
-        if not query.writes or any(_changes(judge, one) for one in samples):
+        if not query.writes or any(_changes_rows(judge, one) for one in samples):
             return sampled_query(tuple(samples), used)
         # The program already made these changes, so repeating them changes nothing.
         # Draw values from other rows.
     samples = _drawn_samples(query, exemplars, used, judge, schema)
-    return sampled_query(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
+    return sampled_query(
+        tuple(samples), used, "" if samples else _unknown_values_reason(query, bool(recorded))
+    )
 
 
 def _drawn_samples(
@@ -235,7 +239,7 @@ def _drawn_samples(
     return [Sample(sql, values, True, most_rows) for sql, values in drawn]
 
 
-def _unknown(query: RecordedQuery, was_recorded: bool) -> str:
+def _unknown_values_reason(query: RecordedQuery, was_recorded: bool) -> str:
     """Return why there are no values to measure a statement with."""
     if was_recorded:
         return "its changes were already made: use a copy from before the run"
@@ -243,12 +247,12 @@ def _unknown(query: RecordedQuery, was_recorded: bool) -> str:
     return f"the {what} are unknown: record with --parameters"
 
 
-def _changes(judge: Judge, sample: Sample) -> bool:
+def _changes_rows(judge: Judge, sample: Sample) -> bool:
     """Return whether a statement changes rows of the copy. Return True if the statement cannot be
     executed.
     """
     try:
-        return judge.changes(BEFORE, sample.sql, sample.values) > 0
+        return judge.count_changed_rows(BEFORE, sample.sql, sample.values) > 0
     except StatementError:
         return True
 
@@ -289,10 +293,10 @@ def _draw_values(
     names = placeholders(statement)
     if len(names) > MAX_DRAWN:
         return
-    sources = [_source(statement, number, accesses, schema) for number in range(len(names))]
+    sources = [_value_source(statement, number, accesses, schema) for number in range(len(names))]
     if any(source is None for source in sources):
         return
-    sql = replaced(statement, ["?"] * len(names))
+    sql = replace_placeholders(statement, ["?"] * len(names))
     for place in PLACES if names else PLACES[:1]:
         values: list[object] = []
         rows: dict[tuple[str, float], dict[str, object]] = {}
@@ -315,7 +319,7 @@ def _draw_values(
         yield sql, tuple(values)
 
 
-def _source(
+def _value_source(
     statement: str, number: int, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[str, str] | None:
     """Return the table and expression for a placeholder's values.
@@ -374,7 +378,7 @@ def _compared_operand(
             continue  # the placeholder is only a part of the operand
         for table in schema.tables:
             if table.name.lower() in words and table.column(columns[0]) and table.rows:
-                expression = text_of(statement, comparison.left)
+                expression = operand_text(statement, comparison.left)
                 return table.name, expression
     return None
 

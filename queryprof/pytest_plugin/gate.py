@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.comparing.baseline_figures import Figures
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.comparing.baseline_figures import StatementFigures
 from queryprof.core.settings import read_settings
-from queryprof.findings.accepted import read_accepted
+from queryprof.findings.accepted import read_accepted_findings
 from queryprof.findings.finding import TEST_CATEGORIES
 from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, run_again
@@ -67,7 +67,7 @@ class Gate:
     """
 
     def __init__(
-        self, config: pytest.Config, rules: Rules, path: str, *, checks: bool, saves: bool
+        self, config: pytest.Config, rules: RegressionRules, path: str, *, checks: bool, saves: bool
     ) -> None:
         self._config = config
         self._rules = rules
@@ -76,7 +76,7 @@ class Gate:
         times = "time" in rules.fail_on and (saves or checks)
         self._times = TestTimes(config) if times else None
         has_faults = not rules.fail_on.isdisjoint(TEST_CATEGORIES)
-        self._accepted = read_accepted(config.rootpath) if has_faults else {}
+        self._accepted = read_accepted_findings(config.rootpath) if has_faults else {}
         self._stall_ms = read_settings().stall_ms
 
     def check(self, item: pytest.Item, calls: Calls, report: TestRecord, has_passed: bool) -> str:
@@ -127,7 +127,7 @@ class Gate:
         return stall_message(f"stall_ms={self._stall_ms:g}", stalls) if stalls else ""
 
     def _regression_message(
-        self, test: str, calls: Calls, figures: dict[str, Figures], report: TestRecord
+        self, test: str, calls: Calls, figures: dict[str, StatementFigures], report: TestRecord
     ) -> str:
         return self.baseline.failure_of(test, figures, report, calls.figures)
 

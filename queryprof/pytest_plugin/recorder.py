@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
+from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, RegressionRules
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
 from queryprof.findings.finding import TEST_CATEGORIES
 from queryprof.region.changes import ChangeSet
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import record_of
@@ -50,11 +50,11 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit codes of a run that was not interrupted."""
 
 
-def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
+def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> RegressionRules:
     """Return the settings of a run. Raises SettingsError."""
     fail_on = frozenset(config.getini("queryprof_fail_on"))
     if not fail_on & gates:  # only findings are given: keep the default comparisons
-        fail_on |= Rules().fail_on
+        fail_on |= RegressionRules().fail_on
     known = gates | TEST_CATEGORIES
     if not fail_on <= known:
         raise SettingsError(
@@ -69,7 +69,7 @@ def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
         raise SettingsError(f"queryprof_ignore: {error.pattern!r}: {error}") from error
     except ValueError as error:
         raise SettingsError(f"queryprof_vmsteps_tolerance: {error}") from error
-    return Rules(fail_on, ignore, tolerance)
+    return RegressionRules(fail_on, ignore, tolerance)
 
 
 def is_suspicious(parts: list[ChangeSet]) -> bool:
@@ -324,4 +324,4 @@ class TestRecorder:
 
 def write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
     """Write one line of the summary, with control characters escaped."""
-    out.write_line(visible(line), **markup)
+    out.write_line(escape_control_characters(line), **markup)

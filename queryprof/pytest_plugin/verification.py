@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.analysis.units import counted
 from queryprof.comparing.baseline_deviations import Deviation, differences_between_runs
-from queryprof.comparing.baseline_figures import figures_from
+from queryprof.comparing.baseline_figures import figures_from_baseline
 from queryprof.errors import BaselineError, QueryprofError
-from queryprof.report.text.causes import cut, tests_in_words
+from queryprof.report.text.causes import cut_statement, tests_in_words
 from queryprof.testing.baseline_file import read_baseline
 from queryprof.testing.baseline_lines import Tests
 
@@ -63,7 +63,7 @@ class Verification:
             )
         groups: dict[tuple[str, str], list[str]] = {}
         for test, deviation in self.differing:
-            key = (cut(deviation.statement), ", ".join(_differences_in_words(deviation)))
+            key = (cut_statement(deviation.statement), ", ".join(_differences_in_words(deviation)))
             groups.setdefault(key, []).append(test)
         ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
         for (statement, differences), tests in ranked[:MAX_SHOWN]:
@@ -80,7 +80,7 @@ class Verification:
         return lines
 
 
-def run_again(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
+def run_again(config: pytest.Config, first: Tests, rules: RegressionRules) -> Verification:
     """Run the tests again and compare the results.
 
     Args:
@@ -98,7 +98,7 @@ def run_again(config: pytest.Config, first: Tests, rules: Rules) -> Verification
             (test, deviation)
             for test in both
             for deviation in differences_between_runs(
-                figures_from(first[test]), figures_from(second[test]), rules
+                figures_from_baseline(first[test]), figures_from_baseline(second[test]), rules
             )
         ),
     )

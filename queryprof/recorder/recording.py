@@ -274,9 +274,9 @@ class Recording:
             ImportError: pandas is not installed.
             SessionError: the block has not ended.
         """
-        from queryprof.report.dataframe import dataframe_of
+        from queryprof.report.dataframe import report_dataframe
 
-        return dataframe_of(self._whole_report())
+        return report_dataframe(self._whole_report())
 
     def change_since(self, before: Recording) -> str:
         """Compare with an earlier recording, in one line.
@@ -306,11 +306,11 @@ class Recording:
 
         with own_imports():
             from queryprof.analysis.report import Report
-            from queryprof.report.terminal.report import print_block
+            from queryprof.report.terminal.report import print_block_report
 
             text = StringIO()
             report = Report(self.profile, top=TOP_SHOWN)
-            print_block(report, text, COLUMNS, self.findings, self.compared)
+            print_block_report(report, text, COLUMNS, self.findings, self.compared)
         return text.getvalue()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # IPython's protocol
@@ -319,12 +319,12 @@ class Recording:
     def _repr_html_(self) -> str:
         """Return the cards for a notebook: text, without scripts."""
         with own_imports():
-            from queryprof.report.html.cards import cards
+            from queryprof.report.html.cards import summary_cards_html
 
             if self._profile is None:
-                return cards(None)
+                return summary_cards_html(None)
             lines = self._sources().lines_around
-            return cards(self._whole_report(), self.findings, lines, self.compared)
+            return summary_cards_html(self._whole_report(), self.findings, lines, self.compared)
 
     def _whole_report(self) -> Report:
         """Return the report on the whole recording. Raises SessionError."""

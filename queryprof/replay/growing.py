@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import queryprof.recorder.api
-from queryprof.confined.process import confine_process, limit_files, limit_time
+from queryprof.confined.process import confine_process, limit_cpu_time, limit_file_size
 from queryprof.core.recorder import muted
 from queryprof.errors import QueryprofError
 from queryprof.replay.past import Ranks, count_rows_of, keep_first, tables_with_rowid
@@ -136,8 +136,8 @@ def main(path: str) -> None:
     given["pragmas"] = ()
     order = PlayOrder(**given)
     confine_process()
-    limit_time(order.time_s)
-    limit_files(order.file_bytes)
+    limit_cpu_time(order.time_s)
+    limit_file_size(order.file_bytes)
     try:
         result = _play(order)
     except (QueryprofError, sqlite3.Error) as error:

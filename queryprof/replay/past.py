@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import pairwise
 from math import ceil
 
-from queryprof.sql.clauses import column_of, comparisons_of
+from queryprof.sql.clauses import comparisons_of, operand_column
 from queryprof.sql.tokens import Token, tokens_of
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ class Ranks:
         keys = _keys_of_parameters(text)
         for one in comparisons_of(text):
             for column_side, value_side in ((one.left, one.right), (one.right, one.left)):
-                column = column_of(column_side)
+                column = operand_column(column_side)
                 table = self._table_of(column_side, column, before) if column else ""
                 if not table:
                     continue

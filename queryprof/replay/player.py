@@ -32,8 +32,8 @@ from queryprof.confined.authorizer import (
     SETTINGS,
     Authorizer,
 )
-from queryprof.confined.handle import Library
-from queryprof.confined.process import confine_process, limit_files, limit_time
+from queryprof.confined.handle import SqliteLibrary
+from queryprof.confined.process import confine_process, limit_cpu_time, limit_file_size
 from queryprof.errors import QueryprofError
 from queryprof.replay.workload import INSIDE, OUTSIDE, Execution, read_workload
 from queryprof.sql.clauses import verb_of
@@ -230,9 +230,9 @@ class Player:
                 connection.interrupt()
 
 
-def _sqlite_library_or_none() -> Library | None:
+def _sqlite_library_or_none() -> SqliteLibrary | None:
     try:
-        return Library()
+        return SqliteLibrary()
     except (OSError, AttributeError, ImportError):
         return None
 
@@ -374,8 +374,8 @@ def main(path: str) -> None:
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
     order = PlayOrder(**given)
     confine_process()
-    limit_time(order.time_s)
-    limit_files(order.file_bytes)
+    limit_cpu_time(order.time_s)
+    limit_file_size(order.file_bytes)
     gc.disable()
     try:
         played = play_workload(order)

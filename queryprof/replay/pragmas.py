@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 from queryprof.errors import ProofError
 from queryprof.replay.replaying import Replay, ReplaySetting, parse_pragma, play_on_copy
-from queryprof.statistics.factorial import MAX_FACTORS, Trial, analyse, design
+from queryprof.statistics.factorial import MAX_FACTORS, Trial, compute_effects, design_trials
 from queryprof.statistics.pragma_effects import (
     RISKS,
-    Combination,
-    Factor,
+    PragmaCombination,
     PragmaExperiment,
+    PragmaFactor,
     pragmas_of,
 )
 
@@ -29,19 +29,19 @@ DEFAULT_FACTORS = (
 )
 
 
-def parse_factor(text: str) -> Factor:
+def parse_factor(text: str) -> PragmaFactor:
     """Parse NAME=LOW,HIGH. Raises ProofError."""
     name, _, levels = text.partition("=")
     low, _, high = levels.partition(",")
     if not high or low == high:
         raise ProofError(f"--factor {text}: write NAME=VALUE,VALUE, as in synchronous=full,normal")
     (name, low), (_, high) = parse_pragma(f"{name}={low}"), parse_pragma(f"{name}={high}")
-    return Factor(name, (low, high))
+    return PragmaFactor(name, (low, high))
 
 
 def replay_combinations(
     replay: Replay,
-    factors: Sequence[Factor],
+    factors: Sequence[PragmaFactor],
     replications: int,
     report_progress: Callable[[int, int], None],
 ) -> PragmaExperiment:
@@ -56,7 +56,7 @@ def replay_combinations(
     names = [factor.name for factor in factors]
     if not 1 <= len(names) <= MAX_FACTORS or len(set(names)) < len(names):
         raise ProofError(f"lab pragmas: give 1 to {MAX_FACTORS} different pragmas")
-    trials = design(names, replications, SEED)
+    trials = design_trials(names, replications, SEED)
     taken_s: dict[Trial, float] = {}
     for number, trial in enumerate(trials, 1):
         report_progress(number, len(trials))
@@ -67,10 +67,12 @@ def replay_combinations(
     for trial, seconds in taken_s.items():
         combinations.setdefault(pragmas_of(factors, trial), []).append(seconds)
     found = [
-        Combination(pragmas, tuple(times), tuple(RISKS[one] for one in pragmas if one in RISKS))
+        PragmaCombination(
+            pragmas, tuple(times), tuple(RISKS[one] for one in pragmas if one in RISKS)
+        )
         for pragmas, times in combinations.items()
     ]
-    effects = analyse(names, taken_s, multiplicative=True)
+    effects = compute_effects(names, taken_s, multiplicative=True)
     return PragmaExperiment(
         tuple(factors), effects, tuple(sorted(found, key=lambda one: one.mean_s))
     )

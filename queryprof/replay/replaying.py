@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from queryprof.confined.folder import passing_folder
+from queryprof.confined.folder import temporary_folder
 from queryprof.errors import ProofError
-from queryprof.program.database_schema import unchanged_uri, why_unreadable
+from queryprof.program.database_schema import read_only_uri, why_unreadable
 from queryprof.replay.player import FAILS_HERE, PlayOrder, ReplayResult
 from queryprof.replay.workload import Execution, Workload, read_workload
 
@@ -201,7 +201,7 @@ def play_order(
                 profile=os.path.join(folder, "replayed.qprof") if profile else "",
                 time_s=_most_s(replay.recorded_s),
                 file_bytes=BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
-                whole=unchanged_uri(replay.database),
+                whole=read_only_uri(replay.database),
             )
         )
         player = _start(order, setting, module)
@@ -229,7 +229,7 @@ def _most_s(recorded_s: float) -> float:
 def _temporary_folder() -> Iterator[str]:
     """Yield a folder for a copy. It is removed when this process ends. Raises ProofError."""
     try:
-        with passing_folder() as folder:
+        with temporary_folder() as folder:
             yield folder
     except OSError as error:
         raise ProofError(f"replay: {error}") from error
@@ -277,7 +277,7 @@ def _start(order: PlayOrder, setting: ReplaySetting, module: str) -> subprocess.
 
 def _copy_database(database: str, copy: str, setting: ReplaySetting) -> None:
     try:
-        source = sqlite3.connect(unchanged_uri(database), uri=True)
+        source = sqlite3.connect(read_only_uri(database), uri=True)
         target = sqlite3.connect(copy, isolation_level=None)
         try:
             _back_up(database, source, target)

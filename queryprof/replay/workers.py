@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from queryprof.replay.replaying import Replay, ReplaySetting, play_on_copy
-from queryprof.statistics.throughput import WorkersResult, curve
-from queryprof.statistics.worker_search import Search
+from queryprof.statistics.throughput import WorkersResult, throughput_curve
+from queryprof.statistics.worker_search import WorkerSearch
 
 WARM_UP_INTERVALS = 1
 
@@ -12,7 +12,7 @@ WARM_UP_INTERVALS = 1
 def search_workers(
     replay: Replay,
     setting: ReplaySetting,
-    search: Search,
+    search: WorkerSearch,
     interval_s: float,
     most_intervals: int,
 ) -> tuple[tuple[WorkersResult, ...], int]:
@@ -35,4 +35,4 @@ def search_workers(
         search.observe(speed)
         if search.is_settled:
             break
-    return curve(observed), search.best
+    return throughput_curve(observed), search.best

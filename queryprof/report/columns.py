@@ -27,7 +27,9 @@ FIGURES = (
 )
 
 
-def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+def view_columns_and_rows(
+    report: Report, dimension: str | None
+) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     """Return the column names and the rows of a view, or of the ranking if `dimension` is None."""
     if dimension is None:
         places = Places(report.profile)
@@ -39,17 +41,17 @@ def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list
                 b.cumulative_share,
                 places.function(b.site.frame) if b.site.frame else None,
                 places.where(b.site.frame) if b.site.frame else None,
-                *_figures(b.totals),
+                *_figure_cells(b.totals),
                 b.statement,
             )
             for b in report.ranking.bottlenecks
         ]
     return (dimension, "share", *FIGURES), [
-        (row.name, row.share, *_figures(row.totals)) for row in report.view(dimension).rows
+        (row.name, row.share, *_figure_cells(row.totals)) for row in report.view(dimension).rows
     ]
 
 
-def _figures(totals: Totals) -> tuple[Cell, ...]:
+def _figure_cells(totals: Totals) -> tuple[Cell, ...]:
     return (
         totals.executions,
         totals.calls,

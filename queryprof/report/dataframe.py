@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queryprof.report.columns import table_of
+from queryprof.report.columns import view_columns_and_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from queryprof.analysis.report import Report
 
 
-def dataframe_of(report: Report) -> DataFrame:
+def report_dataframe(report: Report) -> DataFrame:
     """Return the ranked statements by call site. Raises ImportError if pandas is not installed."""
     from pandas import DataFrame
 
-    names, rows = table_of(report, None)
+    names, rows = view_columns_and_rows(report, None)
     return DataFrame.from_records(rows, columns=list(names), index="rank")

@@ -31,15 +31,15 @@ before a bar: it would cancel the backslash that we add, so the bar would end th
 MAX_CELL_CHARACTERS = 300
 
 
-def visible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """Escape control characters, lone surrogates and CI log commands.
 
     The log commands are those of GitHub: ::name and ##[name].
     """
-    return _LOG_COMMANDS.sub(_escape, _CONTROLS.sub(_escape, text))
+    return _LOG_COMMANDS.sub(_escape_match, _CONTROLS.sub(_escape_match, text))
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     character = found[0]
     number = ord(character)
     escape = f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
@@ -48,16 +48,16 @@ def _escape(found: re.Match[str]) -> str:
 
 def escape_markdown(text: str) -> str:
     """Escape the characters that have a meaning in Markdown."""
-    return visible(text).translate(_MARKDOWN)
+    return escape_control_characters(text).translate(_MARKDOWN)
 
 
-def markdown_code(text: str) -> str:
+def inline_markdown_code(text: str) -> str:
     """Return a text as inline code for a table cell, cut to MAX_CELL_CHARACTERS.
 
     Returns "" for an empty text.
     """
     short = text if len(text) <= MAX_CELL_CHARACTERS else text[:MAX_CELL_CHARACTERS] + " ..."
-    short = " ".join(visible(short).split())
+    short = " ".join(escape_control_characters(short).split())
     if _TAG_OR_BAR.search(short):
         return f"<code>{_escape_html(short)}</code>"
     short = short.replace("|", "\\|")
@@ -73,21 +73,21 @@ def _escape_html(text: str) -> str:
     return "".join(c if c.isalnum() or c in " .,;" else f"&#{ord(c)};" for c in text)
 
 
-def github_data(text: str) -> str:
+def escape_github_message(text: str) -> str:
     """Escape a text for the message of a workflow command."""
-    return visible(text).replace("%", "%25")
+    return escape_control_characters(text).replace("%", "%25")
 
 
-def github_property(text: str) -> str:
+def escape_github_property(text: str) -> str:
     """Escape a text for a property of a workflow command."""
-    return github_data(text).replace(":", "%3A").replace(",", "%2C")
+    return escape_github_message(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def xml_text(text: str) -> str:
+def escape_xml(text: str) -> str:
     """Escape a text for XML, which cannot represent most control characters."""
-    return visible(text)
+    return escape_control_characters(text)
 
 
-def json_text(document: Any, indent: int) -> str:
+def serialize_json(document: Any, indent: int) -> str:
     """Serialize a document as exact ASCII JSON whose only control characters are line ends."""
     return json.dumps(document, indent=indent).replace("\x7f", "\\u007f")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from queryprof.sql.tokens import Token, first_token, kept, tokens_of
+from queryprof.sql.tokens import Token, cache_by_statement, first_token, tokens_of
 
 VERBS = frozenset({"SELECT", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"})
 """Verbs that may follow WITH."""
@@ -34,7 +34,7 @@ ADDS_UP = frozenset(
     }
 )
 """Aggregate functions. Only SQLite knows the program's own aggregate functions
-(Served.is_aggregate).
+(IndexHelp.is_aggregate).
 """
 
 COMPARES = frozenset(
@@ -156,7 +156,7 @@ class ComparedOperands:
         return self.tokens[self.right_range]
 
 
-@kept
+@cache_by_statement
 def clauses_of(statement: str) -> Clauses:
     """Return the clauses of a statement."""
     tokens = tokens_of(statement)
@@ -197,7 +197,7 @@ def verb_of(statement: str) -> str:
     return next((token.keyword for token in _from_verb(tokens_of(statement))), "WITH")
 
 
-def is_single(statement: str) -> bool:
+def is_single_statement(statement: str) -> bool:
     """Return whether a text is a single statement, without another statement after a semicolon."""
     tokens = tokens_of(statement)
     return not any(token.text == ";" and token.depth == 0 for token in tokens[:-1])
@@ -206,7 +206,7 @@ def is_single(statement: str) -> bool:
 def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens outside of parentheses, starting with the verb."""
     outside = [token for token in tokens if token.depth == 0]
-    if not _is(outside, 0, "WITH"):
+    if not _is_at(outside, 0, "WITH"):
         return outside
     places = (place for place, token in enumerate(outside) if token.keyword in VERBS)
     return outside[next(places, len(outside)) :]
@@ -218,8 +218,8 @@ def _changed_table(outside: Sequence[Token]) -> str:
     if verb not in WRITES:
         return ""
     place = 1 if verb == "UPDATE" else 2
-    place += 2 * _is(outside, 1, "OR")
-    place += 2 * _is(outside, place + 1, ".")
+    place += 2 * _is_at(outside, 1, "OR")
+    place += 2 * _is_at(outside, place + 1, ".")
     return outside[place].named if len(outside) > place else ""
 
 
@@ -228,13 +228,13 @@ def comparisons_of(statement: str) -> tuple[ComparedOperands, ...]:
     return tuple(one for one in all_comparisons_of(statement) if one.clause in CHOOSING)
 
 
-@kept
+@cache_by_statement
 def all_comparisons_of(statement: str) -> tuple[ComparedOperands, ...]:
     """Return the comparisons and assignments in all clauses of a statement."""
-    return tuple(_comparisons(tokens_of(statement)))
+    return tuple(_find_comparisons(tokens_of(statement)))
 
 
-def _comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
+def _find_comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
     clauses = [""]
     partners = _matching_parentheses(tokens)
     for place, token in enumerate(tokens):
@@ -244,33 +244,33 @@ def _comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
         elif mark == ")":
             del clauses[max(1, token.depth + 1) :]
         elif mark in CHOOSING | OTHER_CLAUSES:
-            clauses[-1] = "CONFLICT" if _is(tokens, place + 1, "CONFLICT") else mark
+            clauses[-1] = "CONFLICT" if _is_at(tokens, place + 1, "CONFLICT") else mark
         elif mark in COMPARES and token.depth <= MAX_DEPTH:
-            left = place - 1 - _is(tokens, place - 1, "NOT")
-            right = place + 1 + _is(tokens, place + 1, "NOT")
+            left = place - 1 - _is_at(tokens, place - 1, "NOT")
+            right = place + 1 + _is_at(tokens, place + 1, "NOT")
             yield ComparedOperands(
                 clauses[-1],
                 mark,
                 tokens,
-                slice(_end(tokens, partners, left, -1) + 1, left + 1),
-                slice(right, _end(tokens, partners, right, 1)),
+                slice(_operand_end(tokens, partners, left, -1) + 1, left + 1),
+                slice(right, _operand_end(tokens, partners, right, 1)),
             )
 
 
-def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
+def sort_terms(statement: str) -> Iterator[tuple[Token, ...]]:
     """Yield the terms of ORDER BY and GROUP BY."""
     tokens = tokens_of(statement)
     partners = _matching_parentheses(tokens)
     for start, token in enumerate(tokens):
-        is_list = token.keyword in ("ORDER", "GROUP") and _is(tokens, start + 1, "BY")
+        is_list = token.keyword in ("ORDER", "GROUP") and _is_at(tokens, start + 1, "BY")
         if not is_list or token.depth > MAX_DEPTH:
             continue
         place = start + 2
-        while term := tokens[place : _end(tokens, partners, place, 1)]:
+        while term := tokens[place : _operand_end(tokens, partners, place, 1)]:
             yield term
             place += len(term)
-            place += _is(tokens, place, "ASC") or _is(tokens, place, "DESC")
-            if not _is(tokens, place, ","):
+            place += _is_at(tokens, place, "ASC") or _is_at(tokens, place, "DESC")
+            if not _is_at(tokens, place, ","):
                 break
             place += 1
 
@@ -281,7 +281,7 @@ def first_table(statement: str) -> str:
     return next((name.named for word, name in pairs if word.keyword == "FROM" and name.named), "")
 
 
-def aliases_of(statement: str) -> dict[str, str]:
+def tables_by_alias(statement: str) -> dict[str, str]:
     """Return the word before each name. It may be the table of an alias."""
     tokens = [token for token in tokens_of(statement) if token.keyword != "AS"]
     return {
@@ -291,7 +291,7 @@ def aliases_of(statement: str) -> dict[str, str]:
     }
 
 
-def has_query(operand: Sequence[Token]) -> bool:
+def contains_query(operand: Sequence[Token]) -> bool:
     """Return whether an operand contains a query, whose names belong to other tables."""
     return "SELECT" in keywords_of(operand)
 
@@ -300,14 +300,14 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
     return frozenset(token.keyword for token in operand)
 
 
-def compared_of(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
+def compared_columns(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
     """Return the columns of a table that a statement compares.
 
     The table may be given by an alias. With `is_only`, columns without a table name count as well.
     """
     name = table.lower().rpartition(".")[2]
     found = [
-        column_of(operand)
+        operand_column(operand)
         for comparison in comparisons_of(statement)
         for operand in (comparison.left, comparison.right)
         if (operand[-3].named == name if len(operand) > 2 else is_only)
@@ -315,7 +315,7 @@ def compared_of(statement: str, table: str, *, is_only: bool = False) -> tuple[s
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def column_of(operand: Sequence[Token]) -> str:
+def operand_column(operand: Sequence[Token]) -> str:
     """Return the operand's column in lower case; "" if the operand is not just a column."""
     names = operand[::2]
     is_plain = len(operand) % 2 == 1 and all(token.text == "." for token in operand[1::2])
@@ -331,8 +331,8 @@ def names_in(operand: Sequence[Token]) -> tuple[str, ...]:
     in_type = False
     for place, token in enumerate(operand):
         in_type = (in_type or token.keyword == "AS") and token.text != ")"
-        is_other = in_type or token.keyword in NO_COLUMNS or _is(operand, place - 1, "COLLATE")
-        if token.named and not is_other and not _is_any(operand, place + 1, ".("):
+        is_other = in_type or token.keyword in NO_COLUMNS or _is_at(operand, place - 1, "COLLATE")
+        if token.named and not is_other and not _is_any_of(operand, place + 1, ".("):
             found.append(token.named)
     return tuple(found)
 
@@ -346,7 +346,7 @@ def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
     )
 
 
-def text_of(statement: str, operand: Sequence[Token]) -> str:
+def operand_text(statement: str, operand: Sequence[Token]) -> str:
     """Return an operand's text, without the names of tables before columns."""
     parts: list[str] = []
     end = operand[0].start if operand else 0
@@ -354,7 +354,7 @@ def text_of(statement: str, operand: Sequence[Token]) -> str:
     while place < len(operand):
         token = operand[place]
         parts.append(statement[end : token.start])
-        if token.named and _is(operand, place + 1, "."):
+        if token.named and _is_at(operand, place + 1, "."):
             place += 2
             end = operand[place].start if place < len(operand) else 0
             continue
@@ -377,7 +377,9 @@ def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
     return found | dict.fromkeys(opened, len(tokens) - 1)
 
 
-def _end(tokens: Sequence[Token], partners: Mapping[int, int], place: int, step: int) -> int:
+def _operand_end(
+    tokens: Sequence[Token], partners: Mapping[int, int], place: int, step: int
+) -> int:
     """Return the first place after an operand that begins at `place`. Skips parentheses."""
     depth = tokens[place].depth if 0 <= place < len(tokens) else 0
     while 0 <= place < len(tokens):
@@ -389,9 +391,9 @@ def _end(tokens: Sequence[Token], partners: Mapping[int, int], place: int, step:
     return place
 
 
-def _is_any(tokens: Sequence[Token], place: int, signs: str) -> bool:
+def _is_any_of(tokens: Sequence[Token], place: int, signs: str) -> bool:
     return 0 <= place < len(tokens) and tokens[place].text in tuple(signs)
 
 
-def _is(tokens: Sequence[Token], place: int, mark: str) -> bool:
+def _is_at(tokens: Sequence[Token], place: int, mark: str) -> bool:
     return 0 <= place < len(tokens) and (tokens[place].keyword or tokens[place].text) == mark

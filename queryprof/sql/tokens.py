@@ -61,7 +61,7 @@ class Token(NamedTuple):
         return self.text[1:].removesuffix(quote).replace(quote * 2, quote).lower()
 
 
-def kept(function: Callable[[str], Made]) -> Callable[[str], Made]:
+def cache_by_statement(function: Callable[[str], Made]) -> Callable[[str], Made]:
     """Cache a function of a statement: many results for short statements, few for long ones.
 
     This prevents a file with statements of ten thousand tokens from filling the memory.
@@ -74,15 +74,15 @@ def kept(function: Callable[[str], Made]) -> Callable[[str], Made]:
     return made
 
 
-@kept
+@cache_by_statement
 def tokens_of(statement: str) -> tuple[Token, ...]:
     """Return the tokens of a statement, without comments."""
-    return tuple(_tokens(statement))
+    return tuple(_parse_tokens(statement))
 
 
 def first_token(statement: str) -> Token | None:
     """Return the first token of a statement, without parsing the rest."""
-    return next(_tokens(statement), None)
+    return next(_parse_tokens(statement), None)
 
 
 def parameters_in(statement: str) -> list[tuple[int, int]]:
@@ -90,7 +90,7 @@ def parameters_in(statement: str) -> list[tuple[int, int]]:
     return [found.span() for found in _TOKEN.finditer(statement) if found.lastgroup == "parameter"]
 
 
-def _tokens(statement: str) -> Iterator[Token]:
+def _parse_tokens(statement: str) -> Iterator[Token]:
     depth = 0
     for match in _TOKEN.finditer(statement, 0, MAX_CHARACTERS):
         kind, text = match.lastgroup or "", match[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from queryprof.sql.clauses import WRITES, all_comparisons_of, clauses_of, column_of, verb_of
+from queryprof.sql.clauses import WRITES, all_comparisons_of, clauses_of, operand_column, verb_of
 from queryprof.sql.tokens import Token, tokens_of
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
@@ -29,24 +29,24 @@ class Trigger:
     columns: tuple[str, ...]
 
 
-def triggers_in(created: Iterable[str]) -> tuple[Trigger, ...]:
+def remaining_triggers(created: Iterable[str]) -> tuple[Trigger, ...]:
     """Return the triggers that some statements create and do not drop again."""
     found: dict[str, Trigger] = {}
     for sql in created:
-        if trigger := trigger_in(sql):
+        if trigger := created_trigger(sql):
             found[trigger.name.lower()] = trigger
-        elif name := _dropped_by(sql):
+        elif name := _dropped_trigger(sql):
             found.pop(name, None)
     return tuple(found.values())
 
 
-def _dropped_by(sql: str) -> str:
+def _dropped_trigger(sql: str) -> str:
     tokens = tokens_of(sql)
     is_drop = [token.keyword for token in tokens[:2]] == ["DROP", "TRIGGER"]
-    return _name(tokens[-1]).lower() if is_drop and len(tokens) > 2 else ""
+    return _unquoted_name(tokens[-1]).lower() if is_drop and len(tokens) > 2 else ""
 
 
-def _name(token: Token) -> str:
+def _unquoted_name(token: Token) -> str:
     """Return a name as written, without quotes. SQLite accepts a string as a name."""
     text = token.text
     if token.kind not in ("name", "text") or len(text) < 2:
@@ -54,7 +54,7 @@ def _name(token: Token) -> str:
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
-def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger]:
+def fired_triggers(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger]:
     """Yield the triggers that a statement fires.
 
     An upsert (ON CONFLICT DO UPDATE) fires the triggers of both events.
@@ -62,14 +62,16 @@ def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger
     verb, table = verb_of(statement).replace("REPLACE", "INSERT"), clauses_of(statement).changed
     words = [token.keyword for token in tokens_of(statement)]
     verbs = {verb, "UPDATE"} if ("DO", "UPDATE") in pairwise(words) else {verb}
-    given = {column_of(one.left) for one in all_comparisons_of(statement) if one.clause == "SET"}
+    given = {
+        operand_column(one.left) for one in all_comparisons_of(statement) if one.clause == "SET"
+    }
     for one in triggers if verb in WRITES else ():
         is_fired = one.event in verbs and one.table == table
         if is_fired and not (one.columns and given.isdisjoint(one.columns)):
             yield one
 
 
-def trigger_in(sql: str) -> Trigger | None:
+def created_trigger(sql: str) -> Trigger | None:
     """Return the trigger that a statement creates
     (https://www.sqlite.org/lang_createtrigger.html).
     """
@@ -85,7 +87,7 @@ def trigger_in(sql: str) -> Trigger | None:
     has_schema = tokens[on + 2 : on + 3] and tokens[on + 2].text == "."
     table = tokens[on + 3 if has_schema else on + 1 :][:1]
     return Trigger(
-        _name(named[-1]),
+        _unquoted_name(named[-1]),
         words[event],
         table[0].named if table else "",
         tuple(one.named for one in tokens[event + 2 : on] if one.named),

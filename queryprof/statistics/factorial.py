@@ -92,7 +92,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class _ResponseScale:
     """Converts from the model's scale back to the scale of the responses."""
 
     multiplicative: bool
@@ -107,7 +107,7 @@ class _Scale:
         return self.value(q - self.half_width), self.value(q + self.half_width)
 
 
-def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
+def design_trials(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
     """Return all trials in the order in which to run them, random within each replication.
 
     Changes during the experiment (a cache, the disk's fill) must not look like a factor.
@@ -124,7 +124,7 @@ def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial,
     return tuple(trials)
 
 
-def analyse(
+def compute_effects(
     factors: Sequence[str], results: Mapping[Trial, float], *, multiplicative: bool = False
 ) -> Effects:
     """Compute the effects by the sign table, from the response to every trial of a design.
@@ -150,7 +150,7 @@ def analyse(
     total = error + sum(squares.values())
     degrees = len(cells) * (replications - 1)
     standard_error = sqrt(error / degrees / len(model)) if degrees else None
-    scale = _Scale(multiplicative, standard_error and t_95(degrees) * standard_error)
+    scale = _ResponseScale(multiplicative, standard_error and t_95(degrees) * standard_error)
     return Effects(
         is_multiplicative=multiplicative,
         replications=replications,

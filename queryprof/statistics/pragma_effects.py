@@ -34,7 +34,7 @@ NOTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class PragmaFactor:
     """A pragma with its two levels. The first level is -1, the second level is +1."""
 
     name: str
@@ -42,7 +42,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class PragmaCombination:
     """One setting of all pragmas.
 
     Attributes:
@@ -63,12 +63,12 @@ class Combination:
 class PragmaExperiment:
     """The results. The fastest combination comes first."""
 
-    factors: tuple[Factor, ...]
+    factors: tuple[PragmaFactor, ...]
     effects: Effects
-    combinations: tuple[Combination, ...]
+    combinations: tuple[PragmaCombination, ...]
 
     @property
-    def safe(self) -> Combination | None:
+    def safe(self) -> PragmaCombination | None:
         """The fastest combination without risks; None if all have risks."""
         return next((one for one in self.combinations if not one.risks), None)
 
@@ -78,7 +78,7 @@ class PragmaExperiment:
         return any(self.effects.is_certain(effect) for effect in self.effects.effects)
 
 
-def pragmas_of(factors: Sequence[Factor], trial: Trial) -> tuple[tuple[str, str], ...]:
+def pragmas_of(factors: Sequence[PragmaFactor], trial: Trial) -> tuple[tuple[str, str], ...]:
     """Return the pragmas of a trial."""
     return tuple(
         (factor.name, factor.levels[level > 0])
@@ -86,7 +86,7 @@ def pragmas_of(factors: Sequence[Factor], trial: Trial) -> tuple[tuple[str, str]
     )
 
 
-def notes_of(combination: Combination) -> list[str]:
+def combination_notes(combination: PragmaCombination) -> list[str]:
     """Return notes on a combination's pragmas."""
     return [
         f"{name} = {value}: {note}"

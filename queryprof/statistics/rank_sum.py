@@ -18,7 +18,7 @@ whose tails are heavier.
 """
 
 
-def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
+def rank_sum_p_value(rank_sum: float, size: int, others: int) -> float:
     """Return the probability of a rank sum of at least `rank_sum`, if there is no difference.
 
     The sum is over `size` values, ranked together with `others` values from the same distribution.
@@ -36,12 +36,12 @@ def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
     return 1 - NormalDist().cdf((pairs - mean - 0.5) / deviation)
 
 
-def larger_p(values: Sequence[float], others: Sequence[float]) -> float:
+def rank_higher_p_value(values: Sequence[float], others: Sequence[float]) -> float:
     """Return the probability that `values` rank this high above `others` by luck."""
     ordered = sorted((*values, *others))
     # Equal values share the mean of their ranks.
     ranks = (ordered.index(one) + (ordered.count(one) + 1) / 2 for one in values)
-    return rank_sum_p(sum(ranks), len(values), len(others))
+    return rank_sum_p_value(sum(ranks), len(values), len(others))
 
 
 @cache

@@ -41,7 +41,7 @@ def t_quantile(degrees: float, confidence: float) -> float:
     if not degrees >= 1:
         raise ValueError(f"{degrees} degrees of freedom: an interval needs at least 1")
     if degrees >= MANY_DEGREES:
-        return _by_series(degrees, confidence)
+        return _t_by_series(degrees, confidence)
     low, high = 0.0, MAX_OF_ONE
     while _two_sided_tail(high, degrees) > 1 - confidence:
         high *= 2
@@ -54,7 +54,7 @@ def t_quantile(degrees: float, confidence: float) -> float:
     return (low + high) / 2
 
 
-def _by_series(degrees: float, confidence: float) -> float:
+def _t_by_series(degrees: float, confidence: float) -> float:
     """Abramowitz and Stegun, 26.7.5: powers of 1 / degrees around the normal quantile."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     first = (z**3 + z) / 4
@@ -100,7 +100,7 @@ def _continued_fraction(x: float, a: float, b: float) -> float:
     return value
 
 
-def mean_95(values: Sequence[float]) -> tuple[float, float | None]:
+def mean_with_95_interval(values: Sequence[float]) -> tuple[float, float | None]:
     """Return the mean, and half the width of its 95% interval; None for a single observation."""
     if len(values) < 2:
         return fmean(values), None

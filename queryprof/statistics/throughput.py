@@ -76,25 +76,29 @@ def estimate_variation(observations: Observations) -> Variation | None:
     return Variation(median(differences) / sqrt(2) / NORMAL_MEDIAN_DEVIATION, len(differences))
 
 
-def mean(intervals: Sequence[float], deviation: float) -> float:
+def winsorized_mean(intervals: Sequence[float], deviation: float) -> float:
     """Return the mean of operations, with outliers moved to the edge."""
     middle = median(intervals)
     edge = EDGE * deviation * middle
     return fmean(min(max(y, middle - edge), middle + edge) for y in intervals)
 
 
-def point(workers: int, intervals: Sequence[float], varies: Variation | None) -> WorkersResult:
+def workers_result(
+    workers: int, intervals: Sequence[float], varies: Variation | None
+) -> WorkersResult:
     if varies is None:
         return WorkersResult(workers, fmean(intervals), None, len(intervals))
-    operations = mean(intervals, varies.deviation)
+    operations = winsorized_mean(intervals, varies.deviation)
     error = operations * varies.deviation / sqrt(len(intervals))
     return WorkersResult(workers, operations, t_95(varies.degrees) * error, len(intervals))
 
 
-def curve(observations: Observations) -> tuple[WorkersResult, ...]:
+def throughput_curve(observations: Observations) -> tuple[WorkersResult, ...]:
     """Return a point for each number of workers, in order."""
     varies = estimate_variation(observations)
-    return tuple(point(workers, observations[workers], varies) for workers in sorted(observations))
+    return tuple(
+        workers_result(workers, observations[workers], varies) for workers in sorted(observations)
+    )
 
 
 def is_certainly_lower(lower: WorkersResult, higher: WorkersResult) -> bool:

@@ -12,14 +12,14 @@ from typing import Protocol
 
 from queryprof.statistics.throughput import (
     WorkersResult,
-    curve,
     estimate_variation,
     intervals_disagree,
     is_certainly_lower,
+    throughput_curve,
 )
 
 
-class Search(Protocol):
+class WorkerSearch(Protocol):
     """Proposes a number of workers, receives the operations of an interval with it, and repeats."""
 
     @property
@@ -38,7 +38,7 @@ class Search(Protocol):
         """Add the operations completed in an interval with `workers`."""
 
 
-class SteadySearch:
+class SteadyWorkerSearch:
     """Measures a few numbers of workers, then numbers around the best, until the best is certain.
 
     1. Measure up to eight numbers from `lowest` to `highest`, with growing distances, on the way
@@ -78,7 +78,7 @@ class SteadySearch:
     @property
     def curve(self) -> tuple[WorkersResult, ...]:
         """The points of all measured numbers of workers."""
-        return curve(self._observations)
+        return throughput_curve(self._observations)
 
     def observe(self, operations: float) -> None:
         check_operations(operations)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from queryprof.analysis.histogram import bucket_bounds
 from queryprof.model.live import ProcessActivity
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 MIN_STATEMENT_SHARE = 0.01
 MAX_SERIES = 200
@@ -89,7 +89,9 @@ class MetricSeries:
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
             service = process.service or _program_name(process.command)
-            program = ProgramNames(visible(service), visible(process.version))
+            program = ProgramNames(
+                escape_control_characters(service), escape_control_characters(process.version)
+            )
             self.living[program] = self.living.get(program, 0) + (not process.has_ended)
             for one in process.activities:
                 sums = added.setdefault(SeriesKey(program, one.statement), CallSums())

@@ -16,7 +16,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 
 from queryprof.fleet.names import identifier
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, MetricSeries
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Collector:
             )
         info = InfoMetricFamily("queryprof_statement", "Texts.", labels=("statement_id",))
         for statement in sorted({key.statement for key, _ in rows}):
-            text = visible(statement)[:MAX_STATEMENT_CHARACTERS]
+            text = escape_control_characters(statement)[:MAX_STATEMENT_CHARACTERS]
             info.add_metric([_statement_id(statement)], {"statement": text})
         yield info
         lag = HistogramMetricFamily(

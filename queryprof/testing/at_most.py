@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.core.absence import is_core_absent
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import Limits, excess_of_limits, limits_of
@@ -108,4 +108,6 @@ def excess_message(block: Block, limits: Limits) -> str:
     meter.border()
     if not block.is_whole:
         return ENDED
-    return excess_of_limits(limits, Calls(block.parts, meter.descriptions, Rules(), test_thread=""))
+    return excess_of_limits(
+        limits, Calls(block.parts, meter.descriptions, RegressionRules(), test_thread="")
+    )

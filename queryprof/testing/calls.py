@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from threading import current_thread
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.comparing.baseline_figures import Figures, TestFigures, figures_of
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.comparing.baseline_figures import StatementFigures, TestFigures, figures_of_test
 from queryprof.model import Aggregate, LockTime, Plan, Step
 from queryprof.region.changes import ChangeSet
 from queryprof.region.descriptions import Descriptions
@@ -27,11 +27,11 @@ class Calls:
 
     parts: list[ChangeSet]
     descriptions: Descriptions
-    rules: Rules
+    rules: RegressionRules
     script: str = ""
     test_thread: str = field(default_factory=lambda: current_thread().name)
 
-    def figures(self, with_sites: bool = True) -> dict[str, Figures]:
+    def figures(self, with_sites: bool = True) -> dict[str, StatementFigures]:
         """Return the figures of all parts together."""
         return self._figures_of(self.parts, with_sites)
 
@@ -46,10 +46,10 @@ class Calls:
         """Return the plans of all parts."""
         return [plan for part in self.parts for plan in self.descriptions.plans(part)]
 
-    def _figures_of(self, parts: list[ChangeSet], with_sites: bool) -> dict[str, Figures]:
+    def _figures_of(self, parts: list[ChangeSet], with_sites: bool) -> dict[str, StatementFigures]:
         some = replace(self, parts=parts)
         found = some.aggregates(), self.rules, some.plans()
-        return figures_of(*found, with_sites, self.test_thread, self.script)
+        return figures_of_test(*found, with_sites, self.test_thread, self.script)
 
     def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
         """Return the functions with a longer step of an event loop, longest first."""

@@ -24,12 +24,12 @@ from django.test.runner import (
     RemoteTestRunner,
 )
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.comparing.baseline_figures import Figures
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.comparing.baseline_figures import StatementFigures
 from queryprof.core.absence import is_core_absent
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import add_statements, describe, record_of
@@ -63,7 +63,7 @@ class MeasuredTest:
     """
 
     record: TestRecord
-    figures: dict[str, Figures]
+    figures: dict[str, StatementFigures]
     is_whole: bool
 
 
@@ -88,7 +88,9 @@ class _Measuring:
         assert self._block is not None
         meter.border()
         is_whole = self._block.is_whole
-        calls = Calls(list(self._block.parts), meter.descriptions, Rules(), _running_script())
+        calls = Calls(
+            list(self._block.parts), meter.descriptions, RegressionRules(), _running_script()
+        )
         record = record_of(calls)
         describe(record, calls, self._stall_ms)
         figures = calls.figures()
@@ -146,7 +148,9 @@ class _Suite:
     ) -> None:
         self.checks, self.saves, self.shows = checks, saves, shows
         self._directory = os.getcwd()
-        self.baseline = SuiteBaseline(path, Rules(), checks=checks, is_shuffled=is_shuffled)
+        self.baseline = SuiteBaseline(
+            path, RegressionRules(), checks=checks, is_shuffled=is_shuffled
+        )
         self.collected: set[str] = set()
         self.selection = CollectedPart.SOME
         self.calls: dict[str, TestRecord] = {}
@@ -362,7 +366,7 @@ class QueryprofRunner(DiscoverRunner):
         if self._suite.saves:
             lines.append(self._save(self._suite))
         self._is_wrong |= bool(self._suite.is_wrong())
-        self.log("\nqueryprof\n" + "\n".join(visible(line) for line in lines))
+        self.log("\nqueryprof\n" + "\n".join(escape_control_characters(line) for line in lines))
         return result
 
     def _save(self, suite: _Suite) -> str:

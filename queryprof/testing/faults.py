@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from queryprof.analysis.plans import plans_by_statement, signs_of
+from queryprof.analysis.plans import plan_signs, plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
@@ -63,7 +63,7 @@ def _may_have_findings(
     ):
         return True
     forms = plans_by_statement(plans).values() if "full_scan" in categories else ()
-    return any(signs_of(plan).scans for found in forms for plan in found)
+    return any(plan_signs(plan).scans for found in forms for plan in found)
 
 
 def _tests_like(test_file: str) -> Callable[[str], bool]:

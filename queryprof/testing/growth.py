@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.analysis.units import shortened
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.analysis.units import shorten
 from queryprof.comparing.baseline_figures import TestFigures
 from queryprof.core.absence import is_core_absent
 from queryprof.core.recorder import muted
@@ -93,7 +93,7 @@ def measured_growths(
             meter.border()
             if not block.is_whole:
                 raise UnmeasuredError(ENDED)
-            calls = Calls(list(block.parts), meter.descriptions, Rules(), test_thread="")
+            calls = Calls(list(block.parts), meter.descriptions, RegressionRules(), test_thread="")
             measured.append(_Measured(name, numbers[name], before, after, calls.figures()))
     finally:
         meter.close(block)
@@ -133,7 +133,7 @@ def _refuse_unknown(measured: Sequence[_Measured]) -> None:
         for statement, figures in one.figures.items():
             if figures.vm_steps is None and names_in(statement) & tables:
                 raise UnmeasuredError(
-                    f"growth cannot be checked: the VM steps of {shortened(statement, 100)} are"
+                    f"growth cannot be checked: the VM steps of {shorten(statement, 100)} are"
                     " unknown. Open the connection while queryprof records: in the test, or in a"
                     " fixture of a test with the marker"
                 )

@@ -12,10 +12,21 @@ from difflib import get_close_matches
 from itertools import pairwise
 from math import inf
 
-from queryprof.analysis.plans import signs_of
+from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import count
-from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures, count_queries
-from queryprof.report.text.failures import Excess, budget_message, lock_message, stall_message
+from queryprof.comparing.baseline_figures import (
+    OTHER,
+    UNKNOWN,
+    StatementFigures,
+    TestFigures,
+    count_queries,
+)
+from queryprof.report.text.failures import (
+    ExceededBudget,
+    budget_message,
+    lock_message,
+    stall_message,
+)
 from queryprof.sql.tokens import tokens_of
 from queryprof.testing.calls import Calls
 from queryprof.testing.seq_scans import seq_scans
@@ -129,54 +140,56 @@ def excess_of_limits(limits: Limits, calls: Calls, prefix: str = "") -> str:
     return stall_message(f"{prefix}stall_ms={limits.stall_ms}", stalls) if stalls else ""
 
 
-def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
+def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[ExceededBudget]:
     figures = calls.figures()
     if OTHER in figures and any(
         getattr(limits, name) not in (None, False) for name in COUNT_LIMITS
     ):
-        yield Excess("too many different statements: limits cannot be checked", {})
+        yield ExceededBudget("too many different statements: limits cannot be checked", {})
     yield from _exceeded_counts(limits, figures, prefix)
     if limits.vm_steps is not None:
         yield from _excess_of_steps(limits.vm_steps, figures, prefix)
     if limits.no_full_scans:
         over = _select(figures, lambda one: one.scans_a_large_table)
         if over:
-            yield Excess("scans of large tables, no_full_scans", over, "plans")
+            yield ExceededBudget("scans of large tables, no_full_scans", over, "plans")
     for rule in limits.plan_rules:
         yield from _plans(rule, figures)
 
 
-def _exceeded_counts(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[Excess]:
+def _exceeded_counts(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[ExceededBudget]:
     queries = count_queries(figures)
     if limits.queries is not None and queries > limits.queries:
-        yield Excess(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)
+        yield ExceededBudget(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)
     if limits.repeats is not None:
         over = _select(figures, lambda one: one.repeats > (limits.repeats or 0))
         if over:
-            yield Excess(f"repeated from one line, {prefix}repeats={limits.repeats}", over)
+            yield ExceededBudget(f"repeated from one line, {prefix}repeats={limits.repeats}", over)
     if limits.rows is not None:
         rows = sum(one.rows for one in figures.values())
         over = _select(figures, lambda one: one.rows > 0)
         if rows > limits.rows:
-            yield Excess(f"{count(rows)} rows, {prefix}rows={limits.rows}", over, "rows")
+            yield ExceededBudget(f"{count(rows)} rows, {prefix}rows={limits.rows}", over, "rows")
 
 
-def _select(figures: TestFigures, is_chosen: Callable[[Figures], bool]) -> dict[str, Figures]:
+def _select(
+    figures: TestFigures, is_chosen: Callable[[StatementFigures], bool]
+) -> dict[str, StatementFigures]:
     return {statement: one for statement, one in figures.items() if is_chosen(one)}
 
 
-def _excess_of_steps(most: int, figures: TestFigures, prefix: str) -> Iterable[Excess]:
+def _excess_of_steps(most: int, figures: TestFigures, prefix: str) -> Iterable[ExceededBudget]:
     unknown = _select(figures, lambda one: one.vm_steps is None and one.executions + one.rows > 0)
     if unknown:
         reason = f"VM steps are unknown, so {prefix}vm_steps={most} cannot be checked"
-        yield Excess(reason, unknown)
+        yield ExceededBudget(reason, unknown)
     steps = sum(one.vm_steps or 0 for one in figures.values())
     if steps > most:
         some = _select(figures, lambda one: bool(one.vm_steps))
-        yield Excess(f"{count(steps)} VM steps, {prefix}vm_steps={most}", some, "vm_steps")
+        yield ExceededBudget(f"{count(steps)} VM steps, {prefix}vm_steps={most}", some, "vm_steps")
 
 
-def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
+def _plans(rule: str, figures: TestFigures) -> Iterable[ExceededBudget]:
     matched = PLAN.fullmatch(rule)
     assert matched is not None
     kind, tables = matched[1], _table_names(matched[2])
@@ -188,13 +201,13 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
         s: one for s, one in figures.items() if not one.plans and (s == UNKNOWN or _has_plan(s))
     }
     if over:
-        yield Excess(f"plans {rule!r}", over, "plans")
+        yield ExceededBudget(f"plans {rule!r}", over, "plans")
     if unknown:
-        yield Excess(f"plans are unknown, so {rule!r} cannot be checked", unknown)
+        yield ExceededBudget(f"plans are unknown, so {rule!r} cannot be checked", unknown)
     missing = sorted(tables - _mentioned_names(figures))
     if missing and figures:
         reason = f"plans {rule!r} checks nothing: no statement uses {', '.join(missing)}"
-        yield Excess(reason, figures)
+        yield ExceededBudget(reason, figures)
 
 
 def _table_names(text: str | None) -> frozenset[str]:
@@ -212,11 +225,13 @@ def _mentioned_names(figures: TestFigures) -> frozenset[str]:
     return frozenset(named | read | {name.rpartition(".")[2] for name in read})
 
 
-def _has_forbidden_step(kind: str, tables: frozenset[str], statement: str, one: Figures) -> bool:
+def _has_forbidden_step(
+    kind: str, tables: frozenset[str], statement: str, one: StatementFigures
+) -> bool:
     """Return whether a plan of a statement contains the step that a limit excludes."""
     before = _names_before(statement)
     for plan in one.plans:
-        signs = signs_of(plan)
+        signs = plan_signs(plan)
         if kind == "sort" and signs.temporary:
             return True
         if kind == "automatic index" and signs.automatic_indexes:

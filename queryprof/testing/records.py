@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from queryprof.analysis.baseline_rules import REPEATS
-from queryprof.comparing.baseline_figures import Figures, fold_names, numbers_of
+from queryprof.comparing.baseline_figures import (
+    StatementFigures,
+    figures_to_baseline,
+    fold_statement_names,
+)
 from queryprof.report.text.failures import stall_line
 from queryprof.testing.calls import Calls
 from queryprof.testing.suite_baseline import SILENT, TestRecord
@@ -18,7 +22,7 @@ def record_of(calls: Calls) -> TestRecord:
     }
 
 
-def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, Figures]:
+def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, StatementFigures]:
     """Add suspicious signs to a record, and return the figures.
 
     The figures have call sites only if a statement is repeated.
@@ -47,6 +51,6 @@ def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, Fig
     return figures
 
 
-def add_statements(record: TestRecord, figures: dict[str, Figures]) -> None:
+def add_statements(record: TestRecord, figures: dict[str, StatementFigures]) -> None:
     """Add the figures that a baseline keeps to a record."""
-    record["statements"] = numbers_of(fold_names(figures))
+    record["statements"] = figures_to_baseline(fold_statement_names(figures))

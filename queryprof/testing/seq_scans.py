@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from queryprof.comparing.baseline_figures import TestFigures
 from queryprof.errors import QueryprofError
-from queryprof.report.text.failures import Excess
+from queryprof.report.text.failures import ExceededBudget
 
 DSN = "QUERYPROF_DSN"
 """Environment variable with the libpq connection string of the tests' database."""
 
 
-def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iterable[Excess]:
+def seq_scans(
+    rule: str, tables: AbstractSet[str], figures: TestFigures
+) -> Iterable[ExceededBudget]:
     """Yield statements that have no plan without a sequential scan, or that cannot be checked.
 
     Args:
@@ -28,12 +30,14 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
     planned = {statement: one for statement, one in figures.items() if not one.plans}
     dsn = os.environ.get(DSN)
     if not dsn:
-        yield Excess(
+        yield ExceededBudget(
             f"plans {rule!r} cannot be checked: {DSN} is not set to a PostgreSQL server", planned
         )
         return
     if not planned:
-        yield Excess(f"plans {rule!r} checks nothing: no PostgreSQL statement was executed", {})
+        yield ExceededBudget(
+            f"plans {rule!r} checks nothing: no PostgreSQL statement was executed", {}
+        )
         return
     from queryprof.core.recorder import muted
     from queryprof.servers.postgresql.server import server_facts
@@ -42,7 +46,7 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
         with muted():
             facts = server_facts(dsn, planned, avoids_seq_scans=True)
     except QueryprofError as error:
-        yield Excess(f"plans {rule!r} cannot be checked: {error}", planned)
+        yield ExceededBudget(f"plans {rule!r} cannot be checked: {error}", planned)
         return
     over = {
         statement: replace(
@@ -53,16 +57,18 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
         if any(_is_in(scan.table, tables) for scan in plan.scans)
     }
     if over:
-        yield Excess(f"plans {rule!r}", over, "plans")
+        yield ExceededBudget(f"plans {rule!r}", over, "plans")
     unknown = {statement: one for statement, one in planned.items() if statement not in facts.plans}
     if unknown:
         reason = next(iter(facts.refused.values()), "too many statements")
-        yield Excess(f"plans are unknown ({reason}), so {rule!r} cannot be checked", unknown)
+        yield ExceededBudget(
+            f"plans are unknown ({reason}), so {rule!r} cannot be checked", unknown
+        )
     read = {one.name for plan in facts.plans.values() for one in plan.tables}
     missing = sorted(name for name in tables if not any(_is_in(one, {name}) for one in read))
     if missing:
         names = ", ".join(missing)
-        yield Excess(f"plans {rule!r} checks nothing: no statement uses {names}", planned)
+        yield ExceededBudget(f"plans {rule!r} checks nothing: no statement uses {names}", planned)
 
 
 def _is_in(table: str, tables: AbstractSet[str]) -> bool:

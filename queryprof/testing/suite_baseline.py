@@ -10,11 +10,16 @@ from dataclasses import astuple
 from enum import Enum
 from typing import Any
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.comparing.baseline_deviations import deviations
-from queryprof.comparing.baseline_figures import Figures, TestFigures, figures_from, fold_names
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.comparing.baseline_deviations import deviations_from_baseline
+from queryprof.comparing.baseline_figures import (
+    StatementFigures,
+    TestFigures,
+    figures_from_baseline,
+    fold_statement_names,
+)
 from queryprof.errors import BaselineError
-from queryprof.report.text.causes import cause_of
+from queryprof.report.text.causes import cause_of_deviation
 from queryprof.report.text.failures import regression_message
 from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
 
@@ -58,7 +63,9 @@ class SuiteBaseline:
         BaselineError: the baseline cannot be read.
     """
 
-    def __init__(self, path: str, rules: Rules, *, checks: bool, is_shuffled: bool) -> None:
+    def __init__(
+        self, path: str, rules: RegressionRules, *, checks: bool, is_shuffled: bool
+    ) -> None:
         self.path = path
         self._rules = rules
         self._is_shuffled = is_shuffled
@@ -69,7 +76,7 @@ class SuiteBaseline:
         test: str,
         figures: TestFigures,
         record: TestRecord,
-        with_sites: Callable[[], dict[str, Figures]],
+        with_sites: Callable[[], dict[str, StatementFigures]],
     ) -> str:
         """Return a message if a test does more than its baseline, or "". Adds the causes to the
         test's record.
@@ -81,16 +88,20 @@ class SuiteBaseline:
             return ""
         known = self._known.tests.get(test)
         if known is None:
-            record["is_new"] = bool(fold_names(figures))
+            record["is_new"] = bool(fold_statement_names(figures))
             return ""
-        before = fold_names(figures_from(known))
+        before = fold_statement_names(figures_from_baseline(known))
         same = self._known.sqlite_version == sqlite3.sqlite_version
-        found = deviations(before, fold_names(figures), self._rules, same)
+        found = deviations_from_baseline(before, fold_statement_names(figures), self._rules, same)
         if any(deviation.reasons for deviation in found):  # the message shows the call sites
-            found = deviations(before, fold_names(with_sites()), self._rules, same)
+            found = deviations_from_baseline(
+                before, fold_statement_names(with_sites()), self._rules, same
+            )
         worse = [deviation for deviation in found if deviation.reasons]
         record["is_better"] = bool(found) and not worse
-        record["causes"] = [astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse]
+        record["causes"] = [
+            astuple(cause_of_deviation(deviation, self._is_shuffled)) for deviation in worse
+        ]
         return regression_message(worse) if worse else ""
 
     def compared(self, tests: Iterable[str]) -> int:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
 from queryprof.model import Process, Profile
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.version import __version__
 from queryprof.web.badge_requests import RecentRequests, Request
 
@@ -95,23 +95,23 @@ def _request_entry(request: Request) -> dict[str, Any]:
     return {
         "number": request.number,
         "ended": request.ended,
-        "name": visible(request.name),
+        "name": escape_control_characters(request.name),
         "status": request.status,
         "total_ms": round((request.end_unix_ns - request.start_unix_ns) / 1e6, 1),
         "queries": request.queries,
         "database_ms": round(request.database_ns / 1e6, 1),
         "repeats": [_statement_entry(one) for one in request.repeats],
         "worst": _statement_entry(worst) if worst else None,
-        "unknown": visible(request.unknown),
+        "unknown": escape_control_characters(request.unknown),
     }
 
 
 def _statement_entry(line: StatementLine) -> dict[str, Any]:
     return {
-        "statement": visible(line.statement[:MAX_STATEMENT_CHARACTERS]),
+        "statement": escape_control_characters(line.statement[:MAX_STATEMENT_CHARACTERS]),
         "executions": line.executions,
         "ms": round(line.self_ns / 1e6, 1),
-        "place": visible(_statement_place(line)),
+        "place": escape_control_characters(_statement_place(line)),
     }
 
 
@@ -130,7 +130,7 @@ def _request_page(request: Request) -> bytes:
     from queryprof.analysis.units import counted
     from queryprof.findings.lookup import findings_of_request
     from queryprof.program.sources import Sources
-    from queryprof.report.html.cards import cards
+    from queryprof.report.html.cards import summary_cards_html
 
     profile = _request_profile(request)
     report, sources = Report(profile), Sources(profile.sources, {})
@@ -140,7 +140,7 @@ def _request_page(request: Request) -> bytes:
         for one in request.repeats
     ]
     found = findings_of_request(report, sources)
-    body = cards(report, found, sources.lines_around, loops, heading="h2", ways="")
+    body = summary_cards_html(report, found, sources.lines_around, loops, heading="h2", ways="")
     status = f", status {request.status}" if request.status is not None else ""
     return _html_page(f"{request.name}{status}", body)
 
@@ -207,7 +207,7 @@ def _html_page(title: str, body: str) -> bytes:
     """Return a complete page, in light or dark colours."""
     from html import escape
 
-    name = escape(visible(title))
+    name = escape(escape_control_characters(title))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width">'

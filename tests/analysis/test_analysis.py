@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from queryprof.analysis.histogram import bucket_bounds, percentile
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
-from queryprof.analysis.totals import add_up
+from queryprof.analysis.totals import add_aggregates
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Distribution, Profile, Span
 
@@ -145,7 +145,7 @@ def test_the_mean_is_of_what_the_percentiles_are_of() -> None:
     separately.
     """
     nested = aggregate("S", ns=4000, count=2)._replace(self_ns=40)
-    totals = add_up([nested])
+    totals = add_aggregates([nested])
     assert (totals.mean_ns, totals.self_mean_ns, totals.p50_ns) == (2000, 20, totals.max_ns)
     assert totals.has_calls_inside
-    assert not add_up([aggregate("S", ns=4000, count=2)]).has_calls_inside
+    assert not add_aggregates([aggregate("S", ns=4000, count=2)]).has_calls_inside

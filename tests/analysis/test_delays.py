@@ -47,7 +47,7 @@ def reasons(
     """Return the reasons for a span in the main thread from 100 to 200 ms."""
     loop = Loop("asyncio", thread, True, 1, 0, 0, 0, 0, 0, NONE, NONE, (), (), stalls)
     span = SlowSpan("GET /", MAIN, 100 * MS, 100 * MS, 0, 0, False, 200, ())
-    return Delays(Profile((), (), loops=(loop,), lock_events=locks)).causes_of(span)
+    return Delays(Profile((), (), loops=(loop,), lock_events=locks)).delays_of_span(span)
 
 
 def test_the_part_of_a_stall_that_is_in_the_span() -> None:
@@ -97,7 +97,7 @@ def of_threads(
         )
         for thread in (OTHER, MAIN, Thread(2, "other"))
     )
-    found = Delays(Profile((), (), thread_usage=busy)).causes_of(span)
+    found = Delays(Profile((), (), thread_usage=busy)).delays_of_span(span)
     return [(delay.kind, delay.ns // MS) for delay in found]
 
 
@@ -179,7 +179,7 @@ def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
     subprocess.run([*command, "app.py"], cwd=tmp_path, check=True)
     profile = read_profile(str(tmp_path / "t.qprof"))
     (span,) = profile.slow_spans
-    (delay,) = Delays(profile).causes_of(span)
+    (delay,) = Delays(profile).delays_of_span(span)
     assert delay.kind == "stall"
     assert delay.frame is not None
     assert delay.frame.function == "report"

@@ -12,7 +12,7 @@ import queryprof
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.marks import mark_of
 from queryprof.analysis.report import Report
-from queryprof.analysis.totals import add_up
+from queryprof.analysis.totals import add_aggregates
 from queryprof.model import Distribution, Handoff, Profile
 from queryprof.report.text.plans import marked_steps
 
@@ -211,10 +211,10 @@ def test_waiting_for_a_thread_is_a_sign_when_it_costs(
         times(wait_ns),
     )
     profile = Profile((process(),), (), handoffs=(handoff,))
-    assert [found.queues for found in Report(profile).handoffs] == [queues]
+    assert [found.waits_mostly_in_queue for found in Report(profile).handoffs] == [queues]
 
 
 def test_what_is_not_known_is_no_mark() -> None:
     """A slow statement without counters and plan may do anything."""
     slow = aggregate("SELECT 1", ns=10**9)._replace(counted=0, vm_steps=0)
-    assert mark_of("SELECT 1", (), add_up([slow]), 1.0) is None
+    assert mark_of("SELECT 1", (), add_aggregates([slow]), 1.0) is None

@@ -12,15 +12,15 @@ from findings.test_causes import findings as planned
 from findings.test_lock_thresholds import T1, T2, waited
 from findings.test_thresholds import MS, READ, SITE, findings, has
 
-from queryprof.analysis.lock_holders import Holders
+from queryprof.analysis.lock_holders import LockHolders
 from queryprof.analysis.plans import Steps
-from queryprof.analysis.totals import add_up
+from queryprof.analysis.totals import add_aggregates
 from queryprof.comparing.comparison_result import Verdict
-from queryprof.comparing.verdicts import Comparer, Metric
+from queryprof.comparing.verdicts import Metric, MetricComparer
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Frame, LockEvent, ParameterSample, Plan, Thread
 from queryprof.model.files import FileWork
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 
 pytestmark = pytest.mark.once
 
@@ -111,10 +111,10 @@ def test_each_process_may_run_a_query_without_parameters_once(
 class KnowsEach(Knows):
     """A planner with an answer for each statement."""
 
-    def __init__(self, answers: dict[str, Served]) -> None:
+    def __init__(self, answers: dict[str, IndexHelp]) -> None:
         self._answers = answers
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> Served:
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp:
         return self._answers[statement]
 
     def tables(self, statement: str) -> frozenset[str]:
@@ -143,8 +143,8 @@ def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
     """Counters without calls have no shortest call, so 0 must not become the minimum."""
     calls = aggregate(READ, ns=50)
     counters = aggregate(READ)._replace(count=0, min_ns=0, max_ns=0, total_ns=0, self_ns=0)
-    assert add_up((counters, calls) if is_first else (calls, counters)).min_call_ns == 50
-    assert add_up([counters]).min_call_ns == 0
+    assert add_aggregates((counters, calls) if is_first else (calls, counters)).min_call_ns == 50
+    assert add_aggregates([counters]).min_call_ns == 0
 
 
 @pytest.mark.parametrize(("wait_ms", "held_ms"), [(50, 50), (150, 150), (151, 50)])
@@ -154,7 +154,7 @@ def test_a_waiter_sleeps_a_tenth_of_a_second_at_most(wait_ms: int, held_ms: int)
     """
     hold = LockEvent("write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, 0, 50 * MS)
     wait = LockEvent("wait", "a.db", READ, SITE, "", T2, READ, SITE, 0, wait_ms * MS)
-    assert Holders([hold, wait]).blockers_of(wait) == [(hold, held_ms * MS)]
+    assert LockHolders([hold, wait]).blockers_of(wait) == [(hold, held_ms * MS)]
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_few_runs_of_one_side_may_not_overlap(before: int, after: int, verdict: 
     metric = Metric("database_ns", "time", lambda totals: totals.self_ns)
     slow: list[float | None] = [1.5 + number / 100 for number in range(after)]
     fast: list[float | None] = [1.0 + number / 100 for number in range(before - 1)]
-    found = Comparer(0.05, True)(metric, [*fast, 1.505], slow)
+    found = MetricComparer(0.05, True)(metric, [*fast, 1.505], slow)
     assert found.verdict is verdict

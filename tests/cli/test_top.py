@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from conftest import QUERYPROF, Run
-from queryprof.analysis.activity import SORT_KEYS, BusyStatement, activity_of
+from queryprof.analysis.activity import SORT_KEYS, BusyStatement, combine_activity
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
 from queryprof.model.live import Activity, ProcessActivity
@@ -30,7 +30,7 @@ from queryprof.region import live
 from queryprof.region.live import ActivityReader, pid_filter, trace_path_filter
 from queryprof.region.region import Region
 from queryprof.report.places import Places
-from queryprof.report.terminal.top import place_of
+from queryprof.report.terminal.top import statement_place
 
 pytestmark = pytest.mark.once
 
@@ -261,13 +261,13 @@ def test_shares_and_rates_are_of_the_interval() -> None:
     two = ProcessActivity(
         2, ("b",), "/", True, SECOND, (activity("SELECT", "execute", 1, SECOND),), ()
     )
-    (found,) = activity_of([one, two]).statements
+    (found,) = combine_activity([one, two]).statements
     assert found.busy == 2.0
     assert found.executions_per_s == 3.0
     assert found.mean_ns == 3 * SECOND / 5
     assert found.vm_steps == 100
     for sort in SORT_KEYS:
-        assert activity_of([one], sort).statements[0].statement == "SELECT"
+        assert combine_activity([one], sort).statements[0].statement == "SELECT"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_shares_and_rates_are_of_the_interval() -> None:
 def test_a_narrow_place_keeps_its_line(columns: int, shown: str) -> None:
     frame = Frame("customers_of_the_region", "/srv/shop.py", 51)
     one = BusyStatement("SELECT", frame, (Frame("report", "/srv/shop.py", 9),), 1, 1, 1, 1)
-    assert place_of(one, Places(Profile((), ())), columns) == shown
+    assert statement_place(one, Places(Profile((), ())), columns) == shown
 
 
 def test_what_is_over_is_opened_once(

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run
-from queryprof.analysis.lock_holders import Holders, hosts_of
+from queryprof.analysis.lock_holders import LockHolders, host_by_process
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
 from queryprof.collect.collapse import MAX_LISTED, SINGLE_EVENT_TABLES
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
-from queryprof.findings.groups import groups_of
-from queryprof.findings.whole import PROCESSES, RUN, whole_of
+from queryprof.findings.groups import statement_groups
+from queryprof.findings.whole import PROCESSES, RUN, reference_time
 from queryprof.trace.collapsed import MORE_PROCESSES
 from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, Column, Table
 from queryprof.trace.opening import opened_finished_trace
@@ -253,7 +253,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
             assert getattr(found, figure) == getattr(expected, figure), figure
         for figure in ("lost_counters", "read_bytes", "folded_calls", "lost_windows"):
             assert profile.total(figure) == plain.total(figure), figure
-        assert whole_of(profile, 0) == (plain.process_ns, PROCESSES)
+        assert reference_time(profile, 0) == (plain.process_ns, PROCESSES)
         assert any("more processes ended" in o for o in found.cautions) == bool(profile.unlisted)
         assert set(expected.cautions) <= set(found.cautions)
         if profile.unlisted:
@@ -277,8 +277,8 @@ def test_threads_are_those_of_the_plain_trace_and_shares_are_of_all_processes(
     merge_traces("collapsed.qprof", ["a.qprof", "b.qprof"], collapses=True)
     plain, collapsed = (read_profile(f"{name}.qprof") for name in ("plain", "collapsed"))
     name = PROCESSES if number > 1 else RUN
-    assert whole_of(collapsed, 0) == (read_profile("a.qprof").process_ns, name)
-    of_plain, of_collapsed = (groups_of(Report(one)) for one in (plain, collapsed))
+    assert reference_time(collapsed, 0) == (read_profile("a.qprof").process_ns, name)
+    of_plain, of_collapsed = (statement_groups(Report(one)) for one in (plain, collapsed))
     assert [(one.threads, one.processes) for one in of_collapsed] == [
         (one.threads, one.processes) for one in of_plain
     ]
@@ -307,7 +307,7 @@ def test_single_executions_keep_their_process() -> None:
     pids = {one.id: one.pid for one in profile.processes}
     held, waits = sorted(profile.lock_events, key=lambda one: one.kind == "wait")
     assert [pids[one.thread.process_id] for one in (held, waits)] == [number, number - 1]
-    ((blocker, _),) = Holders([held, waits], hosts_of(profile)).blockers_of(waits)
+    ((blocker, _),) = LockHolders([held, waits], host_by_process(profile)).blockers_of(waits)
     assert blocker == held
 
 

@@ -29,10 +29,10 @@ from queryprof.model import (
     Thread,
 )
 from queryprof.report.json.comparison import comparison_json
-from queryprof.report.json.schema import schema_of
+from queryprof.report.json.schema import document_schema
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison import print_comparison
-from queryprof.report.text.comparison import cautions, run_totals
+from queryprof.report.text.comparison import run_totals_sentence, verdict_cautions
 from queryprof.statistics.bootstrap import ratio_interval
 
 pytestmark = pytest.mark.once
@@ -352,7 +352,7 @@ def test_a_worse_plan_is_a_regression() -> None:
 
 def test_the_json_follows_its_schema() -> None:
     """The schema also covers plans, unknown figures and new statements."""
-    schema = schema_of("comparison")
+    schema = document_schema("comparison")
     before = with_plan(profile_of(aggregate("SELECT a"), aggregate("SELECT gone")), "SCAN t\n")
     after = profile_of(aggregate("SELECT a", count=2), aggregate("SELECT new"))
     for sides in (([before], [after]), ([before] * 4, [after] * 4)):
@@ -387,7 +387,10 @@ def test_two_charts_on_the_same_axes() -> None:
 def test_the_overall_result_comes_first() -> None:
     """The first line has the overall result, or says that the programs have nothing in common."""
     one = compare([profile_of(aggregate("S", ns=1000))], [profile_of(aggregate("S", ns=500))])
-    assert run_totals(one) == "in total: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
-    assert not any("the same program" in shown for shown in cautions(one))
+    assert (
+        run_totals_sentence(one)
+        == "in total: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
+    )
+    assert not any("the same program" in shown for shown in verdict_cautions(one))
     other = compare([profile_of(aggregate("S"))], [profile_of(aggregate("T"))])
-    assert any("the same program" in shown for shown in cautions(other))
+    assert any("the same program" in shown for shown in verdict_cautions(other))

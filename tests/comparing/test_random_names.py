@@ -13,20 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.analysis.baseline_rules import Rules
-from queryprof.comparing.baseline_deviations import deviations, differences_between_runs
-from queryprof.comparing.baseline_figures import Figures, fold_names
-from queryprof.comparing.random_names import fold_random
-from queryprof.comparing.renamed import pair_renamed, structure_of
+from queryprof.analysis.baseline_rules import RegressionRules
+from queryprof.comparing.baseline_deviations import (
+    deviations_from_baseline,
+    differences_between_runs,
+)
+from queryprof.comparing.baseline_figures import StatementFigures, fold_statement_names
+from queryprof.comparing.random_names import fold_random_names
+from queryprof.comparing.renamed import pair_renamed_statements, statement_structure
 
 pytestmark = pytest.mark.once
 
-RULES = Rules()
+RULES = RegressionRules()
 
 
-def figures(executions: int = 1, rows: int = 0, plan: str = "") -> Figures:
+def figures(executions: int = 1, rows: int = 0, plan: str = "") -> StatementFigures:
     plans = ((plan,),) if plan else ()
-    return Figures(executions, rows, 10 * executions, 0, plans=plans)
+    return StatementFigures(executions, rows, 10 * executions, 0, plans=plans)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def figures(executions: int = 1, rows: int = 0, plan: str = "") -> Figures:
 )
 def test_the_random_part_of_a_name_is_folded(name: Callable[[], str]) -> None:
     """A statement then has the same key in all runs."""
-    keys = {fold_random(f"INSERT INTO {name()}(id, name) VALUES (?, ?)") for _ in range(200)}
+    keys = {fold_random_names(f"INSERT INTO {name()}(id, name) VALUES (?, ?)") for _ in range(200)}
     assert len(keys) == 1
     assert "<random>" in keys.pop()
 
@@ -57,18 +60,20 @@ def test_the_random_part_of_a_name_is_folded(name: Callable[[], str]) -> None:
 )
 def test_words_are_not_folded(statement: str) -> None:
     """Not every hex digit is random."""
-    assert fold_random(statement) == statement
+    assert fold_random_names(statement) == statement
 
 
 def test_statements_that_fold_to_one_key_add_up() -> None:
     """Their plans add up as well, with the tables folded."""
-    folded = fold_names(
+    folded = fold_statement_names(
         {
             "SELECT a FROM t040d2776c990": figures(2, 5, "SCAN t040d2776c990"),
             "SELECT a FROM t9b8116bb9158": figures(3, 1, "SCAN t9b8116bb9158"),
         }
     )
-    assert folded == {"SELECT a FROM t<random>": Figures(5, 6, 50, 0, plans=(("SCAN t<random>",),))}
+    assert folded == {
+        "SELECT a FROM t<random>": StatementFigures(5, 6, 50, 0, plans=(("SCAN t<random>",),))
+    }
 
 
 WORDS = st.text(string.ascii_lowercase, min_size=3, max_size=10).map("n_{}".format)
@@ -79,7 +84,7 @@ def test_statements_that_differ_in_names_have_one_structure(names: list[str]) ->
     """The structure does not depend on the names, as long as equal names stay equal."""
     table, column, other, quoted = names
     text = 'SELECT {0}.{1}, max({2}) FROM {0} JOIN "{3}" USING ({1}) WHERE {2} IN (?)'
-    assert structure_of(text.format(table, column, other, quoted)) == structure_of(
+    assert statement_structure(text.format(table, column, other, quoted)) == statement_structure(
         text.format("a", "b", "c", "d")
     )
 
@@ -95,15 +100,15 @@ def test_statements_that_differ_in_names_have_one_structure(names: list[str]) ->
 )
 def test_another_query_has_another_structure(one: str, other: str) -> None:
     """The queries differ in more than names."""
-    assert structure_of(one) != structure_of(other)
+    assert statement_structure(one) != statement_structure(other)
 
 
 def test_a_statement_under_another_name_is_compared_as_one() -> None:
     """Equal figures pass. Worse figures fail, with both texts."""
     before = {"SELECT a FROM qwertyuiop WHERE b = ?": figures(2, 4)}
     after = "SELECT a FROM asdfghjklz WHERE b = ?"
-    assert deviations(before, {after: figures(2, 4)}, RULES, True) == []
-    (found,) = deviations(before, {after: figures(3, 4)}, RULES, True)
+    assert deviations_from_baseline(before, {after: figures(2, 4)}, RULES, True) == []
+    (found,) = deviations_from_baseline(before, {after: figures(3, 4)}, RULES, True)
     assert found.reasons == ("more executions", "more VM steps")
     assert found.instead_of == "SELECT a FROM qwertyuiop WHERE b = ?"
 
@@ -118,7 +123,7 @@ def test_a_column_more_or_less_passes(was: str, now: str) -> None:
     plans = (("SEARCH a USING INDEX i (id=?)",),)
     one = dataclasses.replace(figures(20, 40), plans=plans)
     more_steps = dataclasses.replace(one, vm_steps=9 * (one.vm_steps or 0))
-    assert deviations({was: one}, {now: more_steps}, RULES, True) == []
+    assert deviations_from_baseline({was: one}, {now: more_steps}, RULES, True) == []
     for change in (
         {"executions": 21},
         {"rows": 41},
@@ -126,7 +131,9 @@ def test_a_column_more_or_less_passes(was: str, now: str) -> None:
         {"plans": (("SCAN a",),)},
     ):
         worse = dataclasses.replace(more_steps, **change)  # type: ignore[arg-type]
-        assert any(one.reasons for one in deviations({was: one}, {now: worse}, RULES, True)), change
+        assert any(
+            one.reasons for one in deviations_from_baseline({was: one}, {now: worse}, RULES, True)
+        ), change
 
 
 def test_another_statement_is_not_a_column_more() -> None:
@@ -134,7 +141,9 @@ def test_another_statement_is_not_a_column_more() -> None:
     one = figures(2, 4)
     more_steps = dataclasses.replace(one, vm_steps=9 * (one.vm_steps or 0))
     for now in ("SELECT b FROM u", "DELETE FROM t", 'INSERT INTO t SELECT "a" FROM t'):
-        found = deviations({"SELECT a, c FROM t": one}, {now: more_steps}, RULES, True)
+        found = deviations_from_baseline(
+            {"SELECT a, c FROM t": one}, {now: more_steps}, RULES, True
+        )
         assert any(one.reasons for one in found), now
 
 
@@ -147,13 +156,13 @@ def test_pairs_are_one_to_one() -> None:
         "DROP TABLE z": (1, 1),
         "ANALYZE": (1, 0),
     }
-    assert pair_renamed(gone, new) == {
+    assert pair_renamed_statements(gone, new) == {
         "DROP TABLE x": "DROP TABLE b",
         "DROP TABLE y": "DROP TABLE a",
         "DROP TABLE z": "DROP TABLE c",
     }
     more = {**new, "DROP TABLE w": (1, 0)}
-    assert sorted(pair_renamed(gone, more).values()) == sorted(gone)
+    assert sorted(pair_renamed_statements(gone, more).values()) == sorted(gone)
 
 
 def test_a_new_statement_shows_what_went_away() -> None:
@@ -161,12 +170,16 @@ def test_a_new_statement_shows_what_went_away() -> None:
     before = {"SELECT a FROM t WHERE b = ?": figures(), "DELETE FROM t": figures()}
     (new,) = (
         d
-        for d in deviations(before, {"SELECT a FROM t WHERE b + ? = ?": figures(9)}, RULES, True)
+        for d in deviations_from_baseline(
+            before, {"SELECT a FROM t WHERE b + ? = ?": figures(9)}, RULES, True
+        )
         if d.before is None
     )
     assert (new.reasons, new.instead_of) == (("a new statement",), "SELECT a FROM t WHERE b = ?")
     (new,) = (
-        d for d in deviations(before, {"PRAGMA x": figures(), **before}, RULES, True) if d.reasons
+        d
+        for d in deviations_from_baseline(before, {"PRAGMA x": figures(), **before}, RULES, True)
+        if d.reasons
     )
     assert new.instead_of == ""
 

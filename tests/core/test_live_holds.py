@@ -19,7 +19,7 @@ from core.work_programs import database
 
 import queryprof
 from queryprof.hooks import lock_notes
-from queryprof.program.lock_owners import owners_of
+from queryprof.program.lock_owners import find_lock_owners
 from queryprof.region.live import ActivityReader, locks_held_here
 from queryprof.trace.attached import file_identity
 
@@ -98,10 +98,10 @@ def test_any_process_is_shown(
     """The kernel names it; the file is not read."""
     path = database(tmp_path / "t.db", mode)
     with holding(tmp_path, path, *statements, recorded=False) as pid:
-        (owner,) = owners_of(str(path))
+        (owner,) = find_lock_owners(str(path))
         assert (owner.pid, owner.does) == (pid, does)
         assert {"holder.py", str(path)} <= {*owner.command}  # an emulator adds its own
-    assert owners_of(str(path)) == ()
+    assert find_lock_owners(str(path)) == ()
 
 
 def test_who_waits_for_readers_is_not_writing_yet(tmp_path: Path) -> None:
@@ -110,11 +110,11 @@ def test_who_waits_for_readers_is_not_writing_yet(tmp_path: Path) -> None:
     writes = ("BEGIN", "UPDATE t SET a = 7", "COMMIT")
     with holding(tmp_path, path, "SELECT a FROM t", recorded=False) as reader:
         with holding(tmp_path, path, *writes, recorded=False) as writer:
-            found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
+            found = [(owner.pid, owner.does) for owner in find_lock_owners(str(path))]
     waits = "waits for readers before it writes: no other process can begin to read or write"
     assert found == [(writer, waits), (reader, "reads")]
     with holding(tmp_path, path, "BEGIN EXCLUSIVE", recorded=False) as pid:
-        (owner,) = owners_of(str(path))
+        (owner,) = find_lock_owners(str(path))
     assert (owner.pid, owner.does) == (pid, "is writing: no other process can read or write")
 
 
@@ -125,7 +125,7 @@ def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
         holding(tmp_path, path, "BEGIN IMMEDIATE", recorded=False) as writer,
         holding(tmp_path, path, "PRAGMA user_version", recorded=False) as other,
     ):
-        found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
+        found = [(owner.pid, owner.does) for owner in find_lock_owners(str(path))]
     assert found == [
         (writer, "has a write transaction open"),
         (reader, "reads"),

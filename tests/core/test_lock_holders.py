@@ -18,7 +18,7 @@ import pytest
 from core.work_programs import until_refused
 
 import queryprof
-from queryprof.analysis.lock_holders import Holders
+from queryprof.analysis.lock_holders import LockHolders
 from queryprof.collect.reader import read_profile
 from queryprof.model import LockEvent, Profile, Thread
 
@@ -79,7 +79,7 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
     assert len(waits) == ROUNDS
     for wait in waits:
         expected = names[bisect.bisect(ends_ns, wait.start_unix_ns)]
-        assert Holders(holds).blockers_of(wait)[0][0].thread.name == expected
+        assert LockHolders(holds).blockers_of(wait)[0][0].thread.name == expected
 
 
 def test_of_several_holders_the_longest_is_first() -> None:
@@ -108,7 +108,7 @@ def test_of_several_holders_the_longest_is_first() -> None:
         event("write", "after", 51, 90),
         event("write", "later", 91, 95),
     ]
-    found = Holders(holds).blockers_of(event("wait", "waiter", 10, 60))
+    found = LockHolders(holds).blockers_of(event("wait", "waiter", 10, 60))
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [
         ("inside", 29),
         ("before", 10),
@@ -125,7 +125,7 @@ def test_a_connection_does_not_wait_for_its_own_lock() -> None:
         return LockEvent(kind, "/t.db", name, (), "", thread, name, (), *times, connection, writes)
 
     holds = [event("read", 1, 0, 60), event("read", 2, 20, 50)]
-    found = Holders(holds).blockers_of(event("wait", 1, 10, 60, writes=1))
+    found = LockHolders(holds).blockers_of(event("wait", 1, 10, 60, writes=1))
     assert [hold.statement for hold, _ in found] == ["connection 2"]
 
 
@@ -181,7 +181,7 @@ def test_of_processes(tmp_path: Path, mode: str) -> None:
     holds, waits = holds_and_waits(profile, "INSERT")
     assert len(waits) == 10
     for wait in waits:
-        holder = Holders(holds).blockers_of(wait)[0][0]
+        holder = LockHolders(holds).blockers_of(wait)[0][0]
         assert holder.statement == "BEGIN EXCLUSIVE"
         assert holder.thread.process_id != wait.thread.process_id
         assert holder.start_unix_ns <= wait.start_unix_ns

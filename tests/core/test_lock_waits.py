@@ -16,9 +16,9 @@ import pytest
 from core.work_programs import database, until_refused
 
 import queryprof
-from queryprof.analysis.lock_holders import LOOKED_BEHIND, Holders, unseen_ns, whole_events
+from queryprof.analysis.lock_holders import LOOKED_BEHIND, LockHolders, unique_events, unseen_ns
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.report.terminal.locks import print_locks
 
@@ -44,8 +44,8 @@ def connection(path: Path, timeout: float = 60) -> sqlite3.Connection:
 
 def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
     """Return the waits in order: the statement, and those of the holders, longest first."""
-    holders = Holders(profile.lock_events)
-    waits = [event for event in whole_events(profile.lock_events) if event.kind == "wait"]
+    holders = LockHolders(profile.lock_events)
+    waits = [event for event in unique_events(profile.lock_events) if event.kind == "wait"]
     return [
         (wait.statement, [hold.statement for hold, _ in holders.blockers_of(wait)])
         for wait in waits
@@ -224,7 +224,7 @@ def test_a_long_hold_is_one() -> None:
     """It is kept once a second while it continues, and at its end."""
     parts = [event("write", "BEGIN", 0, end, 1) for end in (1000, 2000, 2500)]
     again, other = event("write", "BEGIN", 2500, 2600, 1), event("write", "BEGIN", 500, 2600, 2)
-    assert whole_events([*parts, again, other]) == [parts[-1], other, again]
+    assert unique_events([*parts, again, other]) == [parts[-1], other, again]
 
 
 def test_while_a_holder_waits_others_hold_up() -> None:
@@ -232,7 +232,7 @@ def test_while_a_holder_waits_others_hold_up() -> None:
     first, second = event("write", "first", 0, 100, 1), event("read", "second", 10, 60, 2)
     inner = replace(event("wait", "commit", 20, 60, 1), writes=1)
     outer = event("wait", "late", 0, 100, 3)
-    found = Holders([first, second, inner, outer]).blockers_of(outer)
+    found = LockHolders([first, second, inner, outer]).blockers_of(outer)
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [("first", 60), ("second", 40)]
 
 
@@ -254,9 +254,9 @@ def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.Monkey
     """A trace may contain 200 connections that read, each of which waits for all others."""
     events = [event("read", "read", 0, 100, number) for number in range(1, 201)]
     waits = [replace(event("wait", "wait", 1, 99, number), writes=1) for number in range(1, 201)]
-    holders = Holders([*events, *waits])
-    direct, looked = holders.direct, []
-    monkeypatch.setattr(holders, "direct", lambda wait: looked.append(wait) or direct(wait))
+    holders = LockHolders([*events, *waits])
+    direct, looked = holders.refusing_holds, []
+    monkeypatch.setattr(holders, "refusing_holds", lambda wait: looked.append(wait) or direct(wait))
     assert len(holders.blockers_of(waits[0])) == 200
     assert len(looked) <= 1 + LOOKED_BEHIND**2
 
@@ -283,7 +283,7 @@ def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
             time.sleep(1.05)  # shorter ones are not kept
             reader.execute("COMMIT")
         assert (tmp_path / "t.db-wal").stat().st_size > 8_000_000
-        found = find(Report(recording.profile), lambda *_: None, {})
+        found = find_all(Report(recording.profile), lambda *_: None, {})
         assert ("pinned_wal" in {one.category for one in found}) != is_begun_again
     writer.close()
     reader.close()
@@ -295,7 +295,7 @@ def test_a_wait_goes_on_up_to_the_next_look(end_ms: int, ns: int) -> None:
     holder.
     """
     hold, wait = event("write", "BEGIN", 0, 200, 1), event("wait", "UPDATE", 0, end_ms, 2)
-    ((found, for_ns),) = Holders([hold, wait]).blockers_of(wait)
+    ((found, for_ns),) = LockHolders([hold, wait]).blockers_of(wait)
     assert (found, for_ns // 10**6) == (hold, ns)
 
 
@@ -330,7 +330,7 @@ def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> 
     (hold,) = recording.profile.lock_holds
     assert (hold.kind, hold.statement, hold.count) == ("write", "BEGIN IMMEDIATE", 1)
     (wait,) = (one for one in recording.profile.lock_events if one.kind == "wait")
-    ((found, _),) = Holders(recording.profile.lock_events).blockers_of(wait)
+    ((found, _),) = LockHolders(recording.profile.lock_events).blockers_of(wait)
     assert found.statement == "BEGIN IMMEDIATE"
 
 
@@ -375,9 +375,9 @@ def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
     other = [event("write", "INSERT", 0, 90, 2), event("read", "SELECT other", 0, 90, 2)]
     for writes in (False, True):
         asked = replace(wait, writes=writes)
-        found = Holders([asked, *own, *other]).blockers_of(asked)
+        found = LockHolders([asked, *own, *other]).blockers_of(asked)
         assert [hold.connection for hold, _ in found] == [2]
-        assert Holders([asked, *own]).blockers_of(asked) == []
+        assert LockHolders([asked, *own]).blockers_of(asked) == []
 
 
 @pytest.mark.parametrize("is_running", [True, False])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import queryprof
 from conftest import EXAMPLES
 from queryprof.analysis.marks import Mark
-from queryprof.analysis.plans import normal_form
+from queryprof.analysis.plans import normalize_plan
 from queryprof.collect.reader import read_profile
 from queryprof.core import _core
 from queryprof.core.recorder import muted
@@ -317,11 +317,11 @@ def test_threads_on_one_connection() -> None:
 )
 def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:
     """SQLite 3.24 to 3.35 print the same plan in another form."""
-    assert normal_form(old) == normal_form(new)
+    assert normalize_plan(old) == normalize_plan(new)
 
 
 def test_what_a_statement_makes_itself_is_no_large_table() -> None:
     """A scan of its own WITH is not marked; a scan of a table is."""
-    plan = normal_form("MATERIALIZE n\n  SCAN t\nSCAN n\n")
+    plan = normalize_plan("MATERIALIZE n\n  SCAN t\nSCAN n\n")
     marks = dict(marked_steps((plan,), Mark("scan", 1000, 1, is_repeated=True)))
     assert [step for step, mark in marks.items() if mark] == ["  SCAN t"]

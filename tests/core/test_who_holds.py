@@ -16,7 +16,7 @@ import pytest
 from core.work_programs import database, until_pending, until_refused
 
 import queryprof
-from queryprof.analysis.lock_holders import Holders
+from queryprof.analysis.lock_holders import LockHolders
 from queryprof.collect.reader import read_profile
 from queryprof.model import LockEvent, Profile
 
@@ -29,7 +29,7 @@ def holder_of_wait(profile: Profile, statement: str) -> LockEvent:
         for event in profile.lock_events
         if event.kind == "wait" and event.statement.startswith(statement)
     ]
-    return Holders(profile.lock_events).blockers_of(wait)[0][0]
+    return LockHolders(profile.lock_events).blockers_of(wait)[0][0]
 
 
 def beside(work: Callable[[threading.Event], None], name: str, then: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample
 
@@ -42,7 +42,9 @@ def loop(
 
 
 def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {})
+    return find_all(
+        Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {}
+    )
 
 
 def only(profile: Profile) -> Finding:

@@ -9,7 +9,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.findings.aggregates import GROUP_BY, RANGES, RUNNING, aggregates_at_once
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.model import Frame
 
 pytestmark = pytest.mark.once
@@ -60,5 +60,5 @@ def test_a_slow_aggregate_of_duckdb_is_for_all_items_at_once(
     one = aggregate(statement, (QUERY, MAIN), ns=1250 * MS, count=25)
     one = one._replace(rows=25, counted=0, vm_steps=0)
     profile = replace(profile_of(one), systems={statement: system})
-    found = {each.category for each in find(Report(profile), loop, {})}
+    found = {each.category for each in find_all(Report(profile), loop, {})}
     assert ("n_plus_one" in found) == is_reported

@@ -9,7 +9,7 @@ from analysis.by_hand import MAIN, aggregate, profile_of
 from findings.test_handed_gains import handed
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.side_by_side import IN_BACKGROUND
 from queryprof.model import Frame, Profile, Thread, ThreadUsage
@@ -39,7 +39,7 @@ def commits(thread: Thread, main_ms: int, span: str = "") -> Profile:
 
 
 def first(profile: Profile) -> Finding:
-    return find(Report(profile), lambda frame, _: LOOP if frame == MAIN else None, {})[0]
+    return find_all(Report(profile), lambda frame, _: LOOP if frame == MAIN else None, {})[0]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
-from queryprof.findings.find import _with_consequence, find
+from queryprof.findings.find import _merge_consequence, find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.locks import Consequence
 from queryprof.model import Frame, Plan, Profile, StackSample, Thread
 from queryprof.model.loops import Cause, Distribution, Loop, Step
-from queryprof.planner.facts import NoPlanner, Served
+from queryprof.planner.facts import IndexHelp, NoPlanner
 
 pytestmark = pytest.mark.once
 
@@ -31,7 +31,7 @@ def findings(profile: Profile, loop_line: int = 1) -> tuple[Finding, ...]:
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=loop_line) if frame.function == MAIN.function else None
 
-    return find(Report(profile), loop, {})
+    return find_all(Report(profile), loop, {})
 
 
 @pytest.mark.parametrize(("pages", "is_large"), [(6, True), (5.9, False)])
@@ -111,8 +111,8 @@ class ServedBy(NoPlanner):
     def __init__(self, code: str) -> None:
         self._code = code
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> Served:
-        return Served(plans[0], self._code, ("b",) if self._code else ())
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp:
+        return IndexHelp(plans[0], self._code, ("b",) if self._code else ())
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None
         rows=count, full_scan_steps=50_000 * count, vm_steps=300_000 * count, counted=count
     )
     profile = replace(profile_of(one), plans=(Plan(READ, "/app/t.db", "SCAN t"),))
-    (found,) = find(Report(profile), lambda *_: None, {}, ServedBy(code))
+    (found,) = find_all(Report(profile), lambda *_: None, {}, ServedBy(code))
     assert (found.category, found.severity) == ("full_scan", severity)
 
 
@@ -173,7 +173,7 @@ def test_what_takes_much_of_a_loop_s_time_blocks_it(
     each_ns: int, is_on_loop: bool, category: str
 ) -> None:
     """This holds even if no step is a stall."""
-    found = find(Report(on_loop(each_ns, is_on_loop)), lambda *_: None, {})
+    found = find_all(Report(on_loop(each_ns, is_on_loop)), lambda *_: None, {})
     assert [one.category for one in found] == [category]
     assert found[0].severity is (Severity.MEDIUM if category == "blocked_loop" else Severity.LOW)
 
@@ -187,7 +187,9 @@ def test_a_tenth_of_the_run_is_much_of_a_loop_s_time(
     """No callback runs meanwhile. For other statements the limit is a third."""
     profile = on_loop(MS, is_on_loop)
     process = replace(profile.processes[0], end_unix_ns=runs_ms * MS)
-    assert len(find(Report(replace(profile, processes=(process,))), lambda *_: None, {})) == count
+    assert (
+        len(find_all(Report(replace(profile, processes=(process,))), lambda *_: None, {})) == count
+    )
 
 
 def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
@@ -243,7 +245,7 @@ def test_of_two_changes_the_one_that_wins_most(
     consequence.
     """
     waits = finding("lock_wait", Severity.MEDIUM, 30)
-    found = _with_consequence(cause, Consequence(waits, is_of_work))
+    found = _merge_consequence(cause, Consequence(waits, is_of_work))
     assert (found.category, found.gain_ns, found.severity) == (first, gain_ms * MS, severity)
     assert set(found.evidence) == {cause.category, "lock_wait"}
 
@@ -254,7 +256,7 @@ def test_stalls_are_a_part_of_what_blocks_a_loop() -> None:
         finding("blocked_loop", Severity.MEDIUM, 60),
         finding("blocked_loop", Severity.HIGH, 30),
     )
-    found = _with_consequence(replace(much, doubt="?"), Consequence(stalls, is_of_work=True))
+    found = _merge_consequence(replace(much, doubt="?"), Consequence(stalls, is_of_work=True))
     assert (found.gain_ns, found.severity, found.doubt) == (60 * MS, Severity.HIGH, "")
 
 
@@ -330,9 +332,9 @@ def test_the_way_off_the_loop_is_shown_once() -> None:
     )
     known = replace(cause, category="full_scan", code="CREATE INDEX ...")
     consequence = Consequence(stalls, is_of_work=True, otherwise="or in a thread")
-    assert "or in a thread" in _with_consequence(known, consequence).evidence
+    assert "or in a thread" in _merge_consequence(known, consequence).evidence
     other = replace(cause, category="full_scan", gain_ns=MS)
-    first = _with_consequence(other, consequence)
+    first = _merge_consequence(other, consequence)
     assert first.category == "blocked_loop"
     assert "or in a thread" not in first.evidence
 
@@ -349,7 +351,7 @@ def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix:
     scan = aggregate(READ, SITE, ns=300 * MS, count=50)
     scan = scan._replace(rows=50, full_scan_steps=50 * 20_000, vm_steps=50 * 100_000)
     profile = replace(profile_of(scan), plans=(Plan(READ, "/app/t.db", plan),))
-    found = find(Report(profile), lambda *_: None, {}, ServedBy(""))
+    found = find_all(Report(profile), lambda *_: None, {}, ServedBy(""))
     assert [one.fix[: len(fix)] for one in found if one.category == "full_scan"] == [fix]
 
 
@@ -365,5 +367,5 @@ def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1)
 
-    found = find(Report(profile_of(one)), loop, {}, makes_tasks=lambda _: makes_tasks)
+    found = find_all(Report(profile_of(one)), loop, {}, makes_tasks=lambda _: makes_tasks)
     assert [each.severity for each in found if each.category == "n_plus_one"] == [severity]

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
-from queryprof.analysis.library_frames import outside_of_request
+from queryprof.analysis.library_frames import frames_outside_request
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import rows
-from queryprof.findings.find import find
+from queryprof.analysis.units import rows_in_words
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
-from queryprof.findings.merging import is_alike
-from queryprof.findings.unknown_causes import unknown_causes
+from queryprof.findings.merging import are_similar_statements
+from queryprof.findings.unknown_causes import unknown_data_notes
 from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
 from queryprof.model.schema import Index
-from queryprof.planner.facts import NoPlanner, Planner, Served
+from queryprof.planner.facts import IndexHelp, NoPlanner, Planner
 from queryprof.program.database_schema import read_schema
 
 pytestmark = pytest.mark.once
@@ -34,16 +34,16 @@ SORTS: Steps = ("SEARCH t USING INDEX t_b (b>?)", "USE TEMP B-TREE FOR ORDER BY"
 class Knows(NoPlanner):
     """A planner that always gives the same answer."""
 
-    def __init__(self, served: Served, tables: frozenset[str] = frozenset()) -> None:
+    def __init__(self, served: IndexHelp, tables: frozenset[str] = frozenset()) -> None:
         self._served, self._tables = served, tables
 
-    def served(self, statement: str, plans: Sequence[Steps]) -> Served:
+    def index_help(self, statement: str, plans: Sequence[Steps]) -> IndexHelp:
         return self._served
 
     def tables(self, statement: str) -> frozenset[str]:
         return self._tables
 
-    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+    def statistics_mislead(self, statement: str, plans: Sequence[Steps]) -> bool:
         return False
 
 
@@ -53,7 +53,7 @@ def findings(
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if is_loop else None
 
-    return find(Report(profile), loop, {one.file: one for one in schemas}, planner)
+    return find_all(Report(profile), loop, {one.file: one for one in schemas}, planner)
 
 
 def scan(waited_ns: int = 0) -> Profile:
@@ -71,7 +71,7 @@ def scan(waited_ns: int = 0) -> Profile:
     )
 
 
-INDEX = Served(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",))
+INDEX = IndexHelp(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",))
 
 
 @pytest.mark.parametrize(("waited_ms", "gain_ms"), [(0, 282), (150, 141)])
@@ -99,7 +99,7 @@ def test_a_page_of_rows_that_are_all_sorted_needs_an_order_first(
         rows=1000, vm_steps=50 * 100_000, full_scan_steps=50 * 10_000
     )
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "\n".join(plan)),))
-    served = Served(plan, code="CREATE INDEX t_b ON t (b);" * sorts_less, sorts_less=sorts_less)
+    served = IndexHelp(plan, code="CREATE INDEX t_b ON t (b);" * sorts_less, sorts_less=sorts_less)
     (found,) = findings(profile, Knows(served))
     assert (found.category, "OFFSET" in found.fix) == (category, sorts_less)
 
@@ -152,7 +152,7 @@ def test_a_sort_of_which_few_rows_are_taken(steps: int, doubt: str) -> None:
     """The program stops after three rows. An index in that order avoids the sort."""
     one = aggregate(READ, SITE, ns=200 * MS, count=50)._replace(rows=150, vm_steps=50 * steps)
     profile = replace(profile_of(one), plans=(Plan(READ, "app.db", "\n".join(SORTS)),))
-    served = Served(
+    served = IndexHelp(
         SORTS, code="CREATE INDEX t_b_c ON t (b, c);", terms=("b", "c"), sorts_less=True
     )
     found = [one for one in findings(profile, Knows(served)) if one.category == "temp_btree_sort"]
@@ -168,8 +168,8 @@ STACK = (
 
 
 def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
-    assert outside_of_request(STACK) == {MAIN}
-    assert outside_of_request(STACK[:2]) == frozenset()
+    assert frames_outside_request(STACK) == {MAIN}
+    assert frames_outside_request(STACK[:2]) == frozenset()
     one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
     plain = profile_of(one)
     served = replace(plain, stack_samples=(StackSample(one.statement, STACK, 64, one.self_ns),))
@@ -177,7 +177,9 @@ def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame == MAIN else None
 
-    message = [[f.category for f in find(Report(profile), loop, {})] for profile in (plain, served)]
+    message = [
+        [f.category for f in find_all(Report(profile), loop, {})] for profile in (plain, served)
+    ]
     assert message == [["n_plus_one"], []]
 
 
@@ -189,7 +191,7 @@ def test_a_loop_within_a_framework_is_found_by_its_rows() -> None:
     stacks = tuple(
         StackSample(one.statement, (*STACK[:1], *STACK[2:]), 64, 1) for one in (outer, inner)
     )
-    found = find(Report(replace(profile, stack_samples=stacks)), lambda *_: None, {})
+    found = find_all(Report(replace(profile, stack_samples=stacks)), lambda *_: None, {})
     assert [(one.category, one.parent) for one in found] == [("n_plus_one", outer.statement)]
 
 
@@ -203,7 +205,7 @@ def test_a_function_that_calls_itself_is_a_loop() -> None:
 def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
     """For example, a comprehension."""
     one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
-    (found,) = find(Report(profile_of(one)), lambda frame, _: frame, {})
+    (found,) = find_all(Report(profile_of(one)), lambda frame, _: frame, {})
     assert found.evidence[-1] == "the loop is in line 3 of query"
 
 
@@ -215,7 +217,7 @@ def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
     ],
 )
 def test_statements_that_differ_in_names_are_alike(first: str, second: str, same: bool) -> None:
-    assert is_alike(first, second) == same
+    assert are_similar_statements(first, second) == same
 
 
 def test_one_line_for_several_tables_is_one_finding() -> None:
@@ -238,11 +240,13 @@ def test_unknown_plans_are_reported(ns: int, is_reported: bool) -> None:
     report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
     message = [
         one
-        for one in unknown_causes(report)
+        for one in unknown_data_notes(report)
         if one.startswith("queryprof does not know the plans of 1 statement (10")
     ]
     assert len(message) == is_reported
-    assert not [one for one in unknown_causes(report, {READ}) if one in message], "known otherwise"
+    assert not [one for one in unknown_data_notes(report, {READ}) if one in message], (
+        "known otherwise"
+    )
 
 
 @pytest.mark.parametrize(
@@ -253,7 +257,7 @@ def test_unknown_counters_are_reported(ns: int, counted: int, is_reported: bool)
     other = aggregate("SELECT a FROM u", SITE, ns=(100 - ns) * MS)._replace(counted=1)
     profile = profile_of(aggregate(READ, SITE, ns=ns * MS)._replace(counted=counted), other)
     plans = tuple(Plan(one.statement, "app.db", "SCAN u") for one in profile.aggregates)
-    message = [*unknown_causes(Report(replace(profile, plans=plans)))]
+    message = [*unknown_data_notes(Report(replace(profile, plans=plans)))]
     assert bool(message) == is_reported
     for one in message:
         assert "SQLite's counters of 1 statement (10.0% of the database time)" in one
@@ -291,7 +295,7 @@ def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "text"), [(1, "1 row"), (0, "0 rows"), (2.5, "2.5 rows")])
 def test_rows(number: float, text: str) -> None:
-    assert rows(number) == text
+    assert rows_in_words(number) == text
 
 
 @pytest.mark.parametrize(
@@ -319,7 +323,7 @@ def test_the_beginning_of_an_index_fits_no_better(
     schema = Schema("app.db", (used, other))
     profile = replace(profile_of(one), plans=(plan,))
     found = findings(
-        profile, Knows(Served(("SEARCH o USING INDEX o_st_at (st=? AND at>?)",))), [schema]
+        profile, Knows(IndexHelp(("SEARCH o USING INDEX o_st_at (st=? AND at>?)",))), [schema]
     )
     assert [one.fix[: len(fix)] for one in found if one.category == "bad_index_choice"] == [
         fix
@@ -339,7 +343,7 @@ def test_a_subquery_that_an_index_serves_is_no_fault(inside: str, is_fault: bool
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(rows=50, vm_steps=50 * 100_000)
     plan = f"SCAN t\nCORRELATED SCALAR SUBQUERY 1\n  {inside}"
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", plan),))
-    found = findings(profile, Knows(Served((plan,))), is_loop=False)
+    found = findings(profile, Knows(IndexHelp((plan,))), is_loop=False)
     assert ("correlated_subquery" in {each.category for each in found}) == is_fault
 
 
@@ -350,8 +354,8 @@ def test_an_order_that_no_index_has_is_no_fault() -> None:
     )
     plan = "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", plan),))
-    has_order = Served((plan,), code="CREATE INDEX t_b ON t (b);", sorts_less=True)
-    for served, expected in ((has_order, "temp_btree_sort"), (Served((plan,)), "heavy_query")):
+    has_order = IndexHelp((plan,), code="CREATE INDEX t_b ON t (b);", sorts_less=True)
+    for served, expected in ((has_order, "temp_btree_sort"), (IndexHelp((plan,)), "heavy_query")):
         found = findings(profile, Knows(served), is_loop=False)
         assert expected in {each.category for each in found}
         assert len(found) == 1

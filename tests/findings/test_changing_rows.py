@@ -11,13 +11,13 @@ from analysis.by_hand import aggregate, profile_of
 from findings.test_causes import Knows, findings
 
 from queryprof.analysis.report import Report
-from queryprof.findings.groups import groups_of
+from queryprof.findings.groups import statement_groups
 from queryprof.findings.program import Program
 from queryprof.findings.repeated import is_volatile
-from queryprof.findings.scan_words import compare_plainly
-from queryprof.findings.selectivity import has_enough_rows
+from queryprof.findings.scan_words import plain_column_advice
+from queryprof.findings.selectivity import can_stop_early
 from queryprof.model import Frame, Plan
-from queryprof.planner.facts import RowSteps, Served, SkippingComparison
+from queryprof.planner.facts import IndexHelp, RowSteps, SkippingComparison
 from queryprof.sql.tokens import tokens_of
 
 pytestmark = pytest.mark.once
@@ -63,7 +63,7 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     """
     known = steps is not None
     rows = RowSteps((SkippingComparison(frozenset({""}), 3),), inner=None, taken=13, once=12)
-    served = Served(
+    served = IndexHelp(
         ("SCAN t", "USE TEMP B-TREE FOR ORDER BY"),
         "CREATE INDEX t_at ON t (at);",
         ("at",),
@@ -77,13 +77,13 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     )
     plans = (Plan(statement, "app.db", "\n".join(served.plan)),)
     profile = dataclasses.replace(profile_of(one), plans=plans)
-    (group,) = groups_of(Report(profile))
-    filtering = Served(served.plan, "CREATE INDEX t_b ON t (lower(b));", ("lower(b)",))
+    (group,) = statement_groups(Report(profile))
+    filtering = IndexHelp(served.plan, "CREATE INDEX t_b ON t (lower(b));", ("lower(b)",))
     filters = dataclasses.replace(served, filtering=filtering)
     (found,) = findings(profile, Knows(filters))
     assert ("(lower(b))" in found.fix) == (expected is False)
-    assert has_enough_rows(group, served) == expected
-    assert has_enough_rows(group, dataclasses.replace(served, searches=True)) is True
+    assert can_stop_early(group, served) == expected
+    assert can_stop_early(group, dataclasses.replace(served, searches=True)) is True
 
 
 @pytest.mark.parametrize(("name", "expected"), [("walk", True), ("card.<locals>.<genexpr>", False)])
@@ -91,9 +91,9 @@ def test_two_generator_expressions_do_not_call_each_other(name: str, expected: b
     """They have the same name, and perhaps the same line."""
     path = (Frame(name, "/app/a.py", 4), Frame(name, "/app/a.py", 4), Frame("main", "/app/a.py", 9))
     one = aggregate("SELECT a FROM t WHERE b = ?", path, ns=400_000_000, count=50)
-    (group,) = groups_of(Report(profile_of(one)))
+    (group,) = statement_groups(Report(profile_of(one)))
     program = Program(Report(profile_of(one)), lambda *_: None, {})
-    assert bool(program.loop_of(group)) == expected
+    assert bool(program.innermost_loop(group)) == expected
 
 
 def test_functions_of_django_are_in_no_index() -> None:
@@ -101,5 +101,5 @@ def test_functions_of_django_are_in_no_index() -> None:
     table.
     """
     operand = tokens_of('django_datetime_cast_date("time", ?, ?)')
-    assert "create an index" not in compare_plainly(operand)
-    assert "or create an index" in compare_plainly(tokens_of("lower(name)"))
+    assert "create an index" not in plain_column_advice(operand)
+    assert "or create an index" in plain_column_advice(tokens_of("lower(name)"))

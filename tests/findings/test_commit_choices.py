@@ -11,8 +11,8 @@ from findings.test_thresholds import READ
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.report import Report
-from queryprof.findings.choices import ONE_BY_ONE, choose
-from queryprof.findings.find import find
+from queryprof.findings.choices import ONE_BY_ONE, choose_between_findings
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import ENDLESS, Frame, Plan, Profile, StackSample, Thread
 from queryprof.model.files import FileWork, LockHold
@@ -290,7 +290,7 @@ def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str)
         for name, gain, why in (("re_prepare", 10, "x"), (category, gain_ns, doubt))
     )
     wins = (category in ONE_BY_ONE and gain_ns > 10) or (category == "n_plus_one" and not doubt)
-    found = choose(texts, other)
+    found = choose_between_findings(texts, other)
     assert found.category == (category if wins else "re_prepare")
     assert found.evidence == ((category, "re_prepare") if wins else ("re_prepare",))
 
@@ -302,7 +302,7 @@ def test_a_repeat_comes_before_a_scan_where_it_wins_clearly_more(gain_ns: int, f
         Finding(name, Severity.LOW, 0.1, gain, "SELECT 1", CallSite(MAIN), None, (name,), "fix")
         for name, gain in (("full_scan", 100), ("duplicate_query", gain_ns))
     )
-    found = choose(scan, repeat)
+    found = choose_between_findings(scan, repeat)
     assert found.category == first
     assert {"full_scan", "duplicate_query"} <= set(found.evidence)
 
@@ -337,7 +337,7 @@ def test_the_words_fit_the_loop(
     profile = commits_after(write, library)
     (found,) = [
         one
-        for one in find(Report(profile), lambda *_: loop, {})
+        for one in find_all(Report(profile), lambda *_: loop, {})
         if one.category == "commit_per_write"
     ]
     assert words in found.fix

@@ -10,7 +10,7 @@ from findings.test_causes import MS, SITE, Knows, findings
 
 from queryprof.findings.finding import Finding
 from queryprof.model import Plan
-from queryprof.planner.facts import RowSteps, Served, SkippingComparison
+from queryprof.planner.facts import IndexHelp, RowSteps, SkippingComparison
 
 pytestmark = pytest.mark.once
 
@@ -18,12 +18,12 @@ GROUPS = "SELECT b, sum(a) FROM t GROUP BY b"
 SUM = "SELECT sum(a) FROM t WHERE b = ?"
 NARROW, WIDE = "CREATE INDEX t_b ON t (b);", "CREATE INDEX t_b_a ON t (b, a);"
 SORTED = ("SCAN t", "USE TEMP B-TREE FOR GROUP BY")
-IN_ORDER = Served(SORTED, NARROW, ("b",), covering=WIDE, searches=False, sorts_less=True)
+IN_ORDER = IndexHelp(SORTED, NARROW, ("b",), covering=WIDE, searches=False, sorts_less=True)
 
 
 def covered(
     statement: str,
-    served: Served,
+    served: IndexHelp,
     read: int = 0,
     rows: int = 100,
     steps: int = 0,
@@ -82,7 +82,7 @@ def test_an_index_that_has_all_needs_no_wider_one() -> None:
     ],
     ids=["too wide", "none", "in no order"],
 )
-def test_without_such_an_index_groups_are_not_reported(served: Served) -> None:
+def test_without_such_an_index_groups_are_not_reported(served: IndexHelp) -> None:
     """An index on only the groups would be slower than the sort."""
     assert covered(GROUPS, served, 40_000) == []
 
@@ -98,7 +98,9 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
     """For few of 10,000 rows, an index on the compared column saves as much. For many rows it saves
     nothing.
     """
-    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, is_aggregate=True)
+    served = IndexHelp(
+        ("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, is_aggregate=True
+    )
     steps = 10 + 3 * 10_000 + 2 * taken
     found = covered(SUM, served, 10_000, 1, steps)
     assert bool(found) == is_better
@@ -111,7 +113,7 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
 def test_rows_that_are_fetched_are_looked_up_one_by_one(rows: int, severity: str) -> None:
     """The scan reads 10,000 rows. The gain is high only if less than a twentieth is fetched."""
     for covers in (False, True):
-        served = Served(("SCAN t",), NARROW, ("b",), covers=covers, row_steps=OF_ROW)
+        served = IndexHelp(("SCAN t",), NARROW, ("b",), covers=covers, row_steps=OF_ROW)
         one = aggregate("SELECT a FROM t WHERE b = ?", SITE, ns=900 * MS, count=11)._replace(
             rows=rows * 11, vm_steps=11 * (10 + 3 * 10_000 + 2 * rows), full_scan_steps=11 * 10_000
         )
@@ -122,7 +124,7 @@ def test_rows_that_are_fetched_are_looked_up_one_by_one(rows: int, severity: str
 
 
 def test_rows_that_are_fetched_take_longer_than_to_look_them_up() -> None:
-    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW)
+    served = IndexHelp(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW)
     assert covered("SELECT a FROM t WHERE b = ?", served, 10_000, 3333, 40_000) == []
 
 
@@ -134,7 +136,7 @@ FETCHING = 20 * MS
 def test_what_page_fetches_do_not_take_is_not_saved(ns: int, won: int) -> None:
     """A quarter of the time is page fetches: 11,000 of 3 us. The rest may be Python's."""
     plan = ("SEARCH t USING INDEX t_b (b=?)",)
-    found = covered(SUM, Served(plan, widened=WIDE), 0, 1, 12_000, pages=1000, ns=ns)
+    found = covered(SUM, IndexHelp(plan, widened=WIDE), 0, 1, 12_000, pages=1000, ns=ns)
     assert [one.gain_ns for one in found] == [won] * (won > 0)
 
 
@@ -157,7 +159,7 @@ def test_rows_of_an_index_are_looked_up(
     """Rows need page fetches of their own unless they are stored in the order of the index."""
     statement = SUM if "SEARCH" in plan else GROUPS
     found = covered(
-        statement, Served((plan,), widened=WIDE), read, rows, 12_000, pages=pages, ns=FETCHING
+        statement, IndexHelp((plan,), widened=WIDE), read, rows, 12_000, pages=pages, ns=FETCHING
     )
     assert [one.gain_ns / FETCHING for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     assert all((one.code, "t_b, which you can drop" in one.fix) == (WIDE, True) for one in found)
@@ -177,7 +179,7 @@ def test_rows_of_an_index_are_looked_up(
 def test_what_is_kept_meanwhile_has_pages_too(step: str, won: float) -> None:
     """A temporary structure also uses pages, so the index does not save all of them."""
     plan = ("SEARCH t USING INDEX t_b (b=?)", *[step] * bool(step))
-    (one,) = covered(SUM, Served(plan, widened=WIDE), 0, 1, 12_000, pages=2000, ns=FETCHING)
+    (one,) = covered(SUM, IndexHelp(plan, widened=WIDE), 0, 1, 12_000, pages=2000, ns=FETCHING)
     assert one.gain_ns / FETCHING == pytest.approx(won)
     assert ("temporary rows" in one.doubt) == (won < 0.8)
     assert one.doubt  # the rows' width is unknown

@@ -24,8 +24,8 @@ def test_a_query_in_a_loop_is_there_once(ns: int, has_gain: bool) -> None:
     sources: Any = SimpleNamespace(
         loop_at=lambda frame, _: replace(frame, line=1),
         makes_tasks=NO_TASKS,
-        follows_rows=NO_LINES.follows_rows,
-        adds_to=NO_LINES.adds_to,
+        needs_previous_row=NO_LINES.needs_previous_row,
+        attributes_appended_to=NO_LINES.attributes_appended_to,
     )
     loop = aggregate(LOOKUP, (MAIN,), ns=ns, count=20)
     found = findings_of_request(Report(profile_of(loop)), sources)

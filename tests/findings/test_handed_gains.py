@@ -10,7 +10,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.handoffs import ONE_BY_ONE_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.findings.source_lines import NO_TASKS, TaskFinder
 from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile, Span, Thread
@@ -43,7 +43,7 @@ def findings(
 
 def found_in(profile: Profile, makes_tasks: TaskFinder = NO_TASKS) -> dict[str, Finding]:
     report = Report(profile)
-    found = find(report, lambda frame, _: replace(frame, line=1), {}, makes_tasks=makes_tasks)
+    found = find_all(report, lambda frame, _: replace(frame, line=1), {}, makes_tasks=makes_tasks)
     return {one.statement: one for one in found}
 
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Frame, Plan, Profile, StackSample
 
@@ -40,7 +40,7 @@ def joined(
 
 
 def found(profile: Profile) -> Finding | None:
-    findings = find(Report(profile), lambda *_: None, {})
+    findings = find_all(Report(profile), lambda *_: None, {})
     return next((one for one in findings if one.category == "duplicate_rows"), None)
 
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.model import Plan, Profile, Thread
 from queryprof.model.files import FileWork
@@ -35,7 +35,7 @@ class Fires(NoPlanner):
 
 def findings(profile: Profile, columns: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
     """Return the findings of a program that runs for one second."""
-    return find(Report(profile), lambda *_: None, {}, Fires(columns))
+    return find_all(Report(profile), lambda *_: None, {}, Fires(columns))
 
 
 @pytest.mark.parametrize(
@@ -163,5 +163,5 @@ def test_some_of_many_triggers_are_listed(number: int, message: str) -> None:
         def triggers(self, statement: str) -> tuple[Trigger, ...]:
             return tuple(Trigger(f"t{at}", "UPDATE", "t", ()) for at in range(number))
 
-    (one,) = find(Report(changes(50, 0)), lambda *_: None, {}, Many())
+    (one,) = find_all(Report(changes(50, 0)), lambda *_: None, {}, Many())
     assert one.evidence[-1] == f"it fires the triggers {message}"

@@ -9,8 +9,8 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.findings.amounts import MULTIPLIED
-from queryprof.findings.find import find
-from queryprof.findings.library_calls import grouped
+from queryprof.findings.find import find_all
+from queryprof.findings.library_calls import grouped_aggregate_advice
 from queryprof.model import Frame, LineTime, StackSample
 
 pytestmark = pytest.mark.once
@@ -32,7 +32,7 @@ MAPPER = Frame("Session.scalars", "/venv/site-packages/sqlalchemy/orm/session.py
     ],
 )
 def test_the_function_is_that_of_the_statement(library: str, function: str, words: str) -> None:
-    found = grouped(library, function)
+    found = grouped_aggregate_advice(library, function)
     assert words in found
     assert bool(found) == bool(words)
 
@@ -45,7 +45,7 @@ def test_collections_that_are_joined_multiply(joins: int, is_reported: bool) -> 
     line = LineTime(sql, (QUERY, MAIN), 20, 20, 0, 400 * MS)
     stack = StackSample(sql, (MAPPER, QUERY, MAIN), 20, 50 * MS)
     profile = replace(profile_of(one), line_times=(line,), stack_samples=(stack,))
-    (found,) = find(Report(profile), lambda *_: None, {})
+    (found,) = find_all(Report(profile), lambda *_: None, {})
     assert found.category == "many_objects"
     assert found.fix.startswith(MULTIPLIED) == is_reported
 
@@ -65,7 +65,7 @@ def test_what_loads_an_object_again(function: str, words: str) -> None:
     one = aggregate(sql, (QUERY, MAIN), ns=300 * MS, count=100)._replace(rows=100)
     stack = StackSample(sql, (replace(MAPPER, function=function), QUERY, MAIN), 20, 50 * MS)
     profile = replace(profile_of(parent, one), stack_samples=(stack,))
-    found = {each.statement: each for each in find(Report(profile), lambda *_: None, {})}[sql]
+    found = {each.statement: each for each in find_all(Report(profile), lambda *_: None, {})}[sql]
     assert found.category == "n_plus_one"
     assert words in found.fix
 
@@ -81,7 +81,7 @@ def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
     other = aggregate(total, path, ns=100 * MS, count=100)._replace(rows=100)
     stack = StackSample(insert, (django, QUERY, MAIN), 20, 50 * MS)
     profile = replace(profile_of(one, other), stack_samples=(stack,))
-    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    found = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     (inserts,) = (each for each in found if each.category == "single_inserts")
     assert ("also runs refresh_total(): do that once" in inserts.fix) == has_handler
 
@@ -94,6 +94,6 @@ def test_a_template_that_loads_an_attribute_of_each_object_is_an_n_plus_one() ->
     profile = replace(
         profile_of(one, two), notes={author: "lazy load of Book.author in template page.html:3"}
     )
-    found = find(Report(profile), lambda *_: None, {})
+    found = find_all(Report(profile), lambda *_: None, {})
     assert [each.category for each in found if each.statement == author] == ["n_plus_one"]
     assert not found[0].doubt

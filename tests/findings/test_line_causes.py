@@ -9,9 +9,9 @@ from analysis.by_hand import aggregate, profile_of
 from findings.line_profiles import MS, READ, SITE, WRITE, findings, loop, only, profile
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
-from queryprof.findings.source_lines import NoLines
+from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame, LineTime, Plan, StackSample
 
 pytestmark = pytest.mark.once
@@ -139,13 +139,13 @@ def test_objects_of_a_relation_that_is_loaded_with_others() -> None:
     assert "lazyload(Model.relation)" in found.fix
 
 
-class Appends(NoLines):
+class Appends(UnknownSourceLines):
     """Source whose lines only append to one attribute."""
 
     def __init__(self, attribute: str) -> None:
         self._attribute = attribute
 
-    def adds_to(self, frame: Frame) -> frozenset[str]:
+    def attributes_appended_to(self, frame: Frame) -> frozenset[str]:
         return frozenset({self._attribute})
 
 
@@ -164,7 +164,7 @@ def test_a_relation_that_is_loaded_only_to_append(attribute: str, is_appended: b
         notes={READ: "lazy load of Order.lines"},
         stack_samples=(StackSample(READ, (*stack, *driver.path), 1, MS),),
     )
-    found = find(Report(one), lambda *_: None, {}, lines=Appends(attribute))[0]
+    found = find_all(Report(one), lambda *_: None, {}, lines=Appends(attribute))[0]
     assert found.category == "many_objects"
     assert ("only appends to Order.lines" in found.fix) == is_appended
     assert found.severity is (Severity.HIGH if is_appended else Severity.LOW)

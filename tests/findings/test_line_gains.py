@@ -10,7 +10,7 @@ from findings.line_profiles import MS, PEEWEE, READ, SITE, WRITE, findings, loop
 
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
 from queryprof.model import Frame, LineTime, StackSample, Thread
 
@@ -137,7 +137,7 @@ def test_what_no_thread_has_to_wait_for_is_as_severe(
 def test_names_of_savepoints_are_no_parameters(statement: str, is_one: bool) -> None:
     driver = aggregate(statement, SITE, ns=90 * MS, count=100)
     texts = replace(profile_of(driver), texts={statement: 100})
-    found = find(Report(texts), lambda *_: None, {})
+    found = find_all(Report(texts), lambda *_: None, {})
     assert [one.category for one in found if one.category == "re_prepare"] == [
         "re_prepare"
     ] * is_one
@@ -331,5 +331,5 @@ def test_an_object_mapper_also_compiles_each_text(module: str, saved_ms: int) ->
         texts={READ: 100},
         stack_samples=(StackSample(READ, (library, *driver.path), 100, MS),),
     )
-    (found,) = [each for each in find(Report(one), lambda *_: None, {}) if each.code]
+    (found,) = [each for each in find_all(Report(one), lambda *_: None, {}) if each.code]
     assert (found.category, found.gain_ns) == ("re_prepare", pytest.approx(saved_ms * MS, rel=0.01))

@@ -9,22 +9,22 @@ from analysis.by_hand import MAIN, QUERY, aggregate
 from findings.line_profiles import MS, READ, findings, loop, profile
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.libraries import BOTH
-from queryprof.findings.merging import of_one_cause
-from queryprof.findings.source_lines import NoLines
+from queryprof.findings.merging import merge_same_cause
+from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame, LineTime, Profile
 
 pytestmark = pytest.mark.once
 
 
-class Chains(NoLines):
+class Chains(UnknownSourceLines):
     """Source in which each query needs the row of the one before, or none does."""
 
     def __init__(self, follows: bool) -> None:
         self._follows = follows
 
-    def follows_rows(self, frame: Frame) -> bool:
+    def needs_previous_row(self, frame: Frame) -> bool:
         return self._follows
 
 
@@ -71,11 +71,11 @@ def test_a_statement_that_is_also_executed_elsewhere_has_no_such_limit() -> None
 def test_the_fix_of_nested_lazy_loads_is_one_finding() -> None:
     outer, inner = sorted(findings(nested(5 * MS, MS)), key=lambda one: one.statement != READ)
     fixed = replace(inner, fix=f"Load A.b and B.c {BOTH}: ...", parent=READ)
-    (found,) = of_one_cause([outer, fixed])
+    (found,) = merge_same_cause([outer, fixed])
     assert (found.statement, found.gain_ns) == (INNER_READ, outer.gain_ns + inner.gain_ns)
     assert "the fix includes the load around it in line 3" in found.evidence[-1]
-    assert len(of_one_cause([outer, replace(fixed, parent="SELECT 1")])) == 2
-    assert len(of_one_cause([outer, inner])) == 2
+    assert len(merge_same_cause([outer, replace(fixed, parent="SELECT 1")])) == 2
+    assert len(merge_same_cause([outer, inner])) == 2
 
 
 def test_a_query_that_needs_the_row_before_is_low() -> None:
@@ -83,7 +83,9 @@ def test_a_query_that_needs_the_row_before_is_low() -> None:
     report = Report(profile((driver, time)))
 
     def finding(follows: bool) -> tuple[str, str]:
-        (found,) = find(report, lambda frame, _: replace(frame, line=1), {}, lines=Chains(follows))
+        (found,) = find_all(
+            report, lambda frame, _: replace(frame, line=1), {}, lines=Chains(follows)
+        )
         return found.severity, found.fix
 
     assert finding(follows=False)[0] == "high"

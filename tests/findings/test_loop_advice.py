@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, process, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.model import Frame, ParameterSample, Profile, Thread
 from queryprof.model.files import FileWork
@@ -26,7 +26,7 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame.function == MAIN.function else None
 
-    return find(Report(profile), loop, {})
+    return find_all(Report(profile), loop, {})
 
 
 @pytest.mark.parametrize("has_parent", [True, False])

@@ -9,12 +9,12 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Aggregate, Profile, Thread
 from queryprof.model.files import FileWork
 from queryprof.model.postgresql import ServerFacts, ServerPlan
-from queryprof.report.findings.text import gain
+from queryprof.report.findings.text import saving_in_words
 
 pytestmark = pytest.mark.once
 
@@ -26,7 +26,7 @@ QUERY_TEXT = "SELECT a FROM t WHERE b = ?"
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
     """Return the findings of a program that runs for one second."""
-    return find(Report(profile), lambda *_: None, {})
+    return find_all(Report(profile), lambda *_: None, {})
 
 
 def files(statement: str, **figures: int) -> FileWork:
@@ -70,7 +70,7 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
     (found,) = findings(profile_of(one))
     assert found.category == "heavy_query"
     assert found.evidence[-1].startswith("the slowest execution took 371 ms; the median is ")
-    assert gain(found) == "takes 400 ms (40.0% of the run)"  # no fix is known
+    assert saving_in_words(found) == "takes 400 ms (40.0% of the run)"  # no fix is known
     assert not found.doubt
 
 
@@ -190,7 +190,7 @@ def test_a_single_row_that_takes_a_server_long(
     one = aggregate(sql, SITE, ns=60 * each_ns, count=60)
     one = one._replace(rows=60 * rows, counted=0, vm_steps=0)  # as of a server
     profile = replace(profile_of(one), systems={sql: system})
-    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    found = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     message = [each for each in found if "less than 1 ms" in each.fix]
     assert [each.severity for each in message] == [Severity.MEDIUM] * bool(words)
     assert all(words in each.fix for each in message)
@@ -203,7 +203,7 @@ def test_a_plan_is_not_asked_for_again(has_plan: bool) -> None:
     profile = replace(profile_of(one), systems={UPDATE_ONE: "postgresql"})
     plan = ServerPlan(((0, "Update on counter"),), 1.0, 2, (), (), None)
     server = ServerFacts("15", {UPDATE_ONE: plan} if has_plan else {})
-    (found,) = find(Report(profile), lambda *_: None, {}, server=server)
+    (found,) = find_all(Report(profile), lambda *_: None, {}, server=server)
     assert ("--dsn reads the plan" in found.fix) == (not has_plan)
 
 
@@ -235,5 +235,5 @@ def test_rows_that_a_loop_sends_one_by_one(system: str, category: str, severity:
     insert = "INSERT INTO t VALUES (?)"
     one = aggregate(insert, SITE, ns=300 * MS, count=1000)._replace(rows=1000)
     profile = replace(profile_of(one), systems={insert: system})
-    (found,) = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    (found,) = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     assert (found.category, str(found.severity)) == (category, severity)

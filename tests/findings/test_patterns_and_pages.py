@@ -9,17 +9,17 @@ from analysis.by_hand import aggregate, profile_of
 from findings.test_causes import SITE, Knows, findings
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import ParameterSample, Plan, Profile
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 
 pytestmark = pytest.mark.once
 
 MS = 1_000_000
 LIKE = "SELECT a FROM t WHERE b LIKE ?"
 PAGED = "SELECT a FROM t ORDER BY b LIMIT ? OFFSET ?"
-PREFIX = Served(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",), by_prefix=True)
+PREFIX = IndexHelp(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",), by_prefix=True)
 
 
 def scan(samples: int, are_open: int, count: int = 50) -> Profile:
@@ -73,7 +73,7 @@ def test_an_offset_that_leaves_out_many(
     profile = replace(profile_of(one), parameters=(sample,))
     found = [
         each
-        for each in findings(profile, Knows(Served(("SCAN t USING INDEX t_b",))), is_loop=False)
+        for each in findings(profile, Knows(IndexHelp(("SCAN t USING INDEX t_b",))), is_loop=False)
         if each.category == "offset_pagination"
     ]
     assert [each.severity for each in found] == ([severity] if severity else [])
@@ -87,7 +87,7 @@ def test_an_offset_of_as_many_rows_as_are_returned_is_small(
     one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(rows=50 * 20, vm_steps=50 * 2000)
     sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
     profile = replace(profile_of(one), parameters=(sample,))
-    found = findings(profile, Knows(Served(("SCAN t USING INDEX t_b",))), is_loop=False)
+    found = findings(profile, Knows(IndexHelp(("SCAN t USING INDEX t_b",))), is_loop=False)
     assert ("offset_pagination" in {each.category for each in found}) == is_reported
 
 
@@ -106,6 +106,6 @@ def test_an_offset_in_a_database_without_counted_steps(
     )
     sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
     profile = replace(profile_of(one), parameters=(sample,))
-    found = find(Report(profile), lambda *_: None, {})
+    found = find_all(Report(profile), lambda *_: None, {})
     message = [each for each in found if each.category == "offset_pagination"]
     assert [each.gain_ns for each in message] == ([250 * MS] if is_reported else [])

@@ -9,7 +9,7 @@ import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Aggregate, Exemplar, Profile, StackSample, Thread
 
@@ -31,7 +31,9 @@ def wait(ms: int, thread: str = "MainThread", count: int = 10, errors: int = 0) 
 
 
 def only(one: Profile) -> Finding:
-    (found,) = (each for each in find(Report(one), lambda *_: None, {}) if each.statement == WAIT)
+    (found,) = (
+        each for each in find_all(Report(one), lambda *_: None, {}) if each.statement == WAIT
+    )
     return found
 
 
@@ -63,7 +65,7 @@ def test_connections_that_are_used_for_queries_are_busy(
 def test_the_computing_of_a_loop_remains(busy_ms: int, saved_ms: int) -> None:
     report = Report(profile_of(wait(100, count=1)))
     object.__setattr__(report, "loops", (loop(busy_ms),))
-    (found,) = find(report, lambda *_: None, {})
+    (found,) = find_all(report, lambda *_: None, {})
     assert found.gain_ns == pytest.approx(saved_ms * MS, rel=0.03)
 
 
@@ -92,7 +94,7 @@ def test_tasks_of_a_loop_wait_at_once(starts_ms: tuple[int, int], saved_ms: int)
     one = replace(base, exemplars=tuple(longest))
     report = Report(one)
     object.__setattr__(report, "loops", (loop(),))
-    (found,) = find(report, lambda *_: None, {})
+    (found,) = find_all(report, lambda *_: None, {})
     assert found.gain_ns == pytest.approx(saved_ms * MS, rel=0.03)
 
 

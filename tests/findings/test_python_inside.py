@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.model import Profile, Thread, ThreadUsage
 
 pytestmark = pytest.mark.once
@@ -18,7 +18,7 @@ READ = "SELECT doc FROM document"
 
 
 def fix_of(profile: Profile, statement: str) -> str:
-    findings = find(Report(profile), lambda *_: None, {})
+    findings = find_all(Report(profile), lambda *_: None, {})
     return next(one.fix for one in findings if one.statement == statement)
 
 

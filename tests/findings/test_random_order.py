@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.model import Frame, Plan, StackSample
 
 pytestmark = pytest.mark.once
@@ -38,5 +38,5 @@ def test_random_rows(sql: str, steps: int, stack: tuple[Frame, ...], words: str)
         plans=(Plan(sql, "a.db", "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"),),
         stack_samples=(StackSample(sql, stack, 1, 1),),
     )
-    fixes = [each.fix for each in find(Report(profile), lambda *_: None, {})]
+    fixes = [each.fix for each in find_all(Report(profile), lambda *_: None, {})]
     assert any("random.sample()" in each and words in each for each in fixes) == bool(words)

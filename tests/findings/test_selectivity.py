@@ -10,7 +10,7 @@ from findings.test_causes import INDEX, MS, SITE, Knows, findings
 
 from queryprof.findings.finding import Finding
 from queryprof.model import Plan, Profile
-from queryprof.planner.facts import RowSteps, Served, SkippingComparison
+from queryprof.planner.facts import IndexHelp, RowSteps, SkippingComparison
 
 pytestmark = pytest.mark.once
 
@@ -150,7 +150,7 @@ def test_without_its_program_the_text_shows_other_comparisons(
     assert (found.severity == "high", found.doubt == "") == (is_sure, is_sure)
 
 
-def scan_of(statement: str, served: Served, rows: int, steps: float = 30_000) -> list[Finding]:
+def scan_of(statement: str, served: IndexHelp, rows: int, steps: float = 30_000) -> list[Finding]:
     """Return the findings about a scan for 50 executions that read 10,000 rows each."""
     one = aggregate(statement, SITE, ns=300 * MS, count=50)._replace(
         rows=50 * rows, vm_steps=round(50 * steps), full_scan_steps=50 * 10_000
@@ -191,7 +191,7 @@ def test_a_join_returns_more_rows_than_the_scan_takes() -> None:
 
 def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
     """One of them may take all the steps."""
-    assert replace(row_steps(3), inner=20).rows_left({"b"}, 40_012, 10_000, None) == (
+    assert replace(row_steps(3), inner=20).estimate_remaining_rows({"b"}, 40_012, 10_000, None) == (
         0.0,
         pytest.approx(10_000 / 17, rel=0.01),
     )
@@ -199,8 +199,8 @@ def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
 
 def test_a_comparison_of_two_columns_is_not_served_by_an_index_on_one() -> None:
     both = RowSteps((SkippingComparison(frozenset({"b", "c"}), 3),), inner=None, taken=9, once=12)
-    assert both.rows_left({"b"}, 30_012, 10_000, None) == (0.0, 10_000)
-    assert both.rows_left({"b", "c"}, 30_012, 10_000, None) == (0.0, 0.0)
+    assert both.estimate_remaining_rows({"b"}, 30_012, 10_000, None) == (0.0, 10_000)
+    assert both.estimate_remaining_rows({"b", "c"}, 30_012, 10_000, None) == (0.0, 0.0)
 
 
 def test_rows_of_a_range_are_known_by_the_steps() -> None:
@@ -218,6 +218,6 @@ def test_a_scan_by_another_plan_is_reported(is_other: bool, is_reported: bool) -
     """If no index is known that serves a sum, it may have to read all rows, unless the schema has
     changed since.
     """
-    served = Served(("SCAN t",), is_other=is_other, is_aggregate=not is_other)
+    served = IndexHelp(("SCAN t",), is_other=is_other, is_aggregate=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
     assert ["have changed" in one.fix for one in found] == [True] * is_reported

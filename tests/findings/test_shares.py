@@ -10,12 +10,12 @@ from findings.test_causes import Knows
 
 from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
-from queryprof.findings.whole import BUSY, RAN, whole_of
+from queryprof.findings.whole import BUSY, RAN, reference_time
 from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.operations import OWN_NOTE
-from queryprof.planner.facts import Served
+from queryprof.planner.facts import IndexHelp
 from queryprof.report.findings.text import server_hint
 
 pytestmark = pytest.mark.once
@@ -96,9 +96,9 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     profile: Profile, whole: tuple[int, str]
 ) -> None:
     """The server waits for requests, unless spans mark them."""
-    assert whole_of(profile, 0) == whole
-    assert whole_of(profile, 50 * MS)[0] == 50 * MS
-    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    assert reference_time(profile, 0) == whole
+    assert reference_time(profile, 50 * MS)[0] == 50 * MS
+    found = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     assert {one.whole for one in found} <= {whole[1]}
     assert ("WsgiMiddleware" in server_hint(found)) == (whole[1] == BUSY)  # those with findings
 
@@ -106,7 +106,9 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
 @pytest.mark.parametrize(("cpu_ms", "is_low"), [(499, True), (500, False)])
 def test_items_that_arrive_one_by_one_are_no_certain_loop(cpu_ms: int, is_low: bool) -> None:
     """The program waits for more than half of the run, perhaps for messages."""
-    found = find(Report(server(cpu_ms, stack=(VIEW,))), lambda frame, _: replace(frame, line=1), {})
+    found = find_all(
+        Report(server(cpu_ms, stack=(VIEW,))), lambda frame, _: replace(frame, line=1), {}
+    )
     (message,) = [one for one in found if one.category == "n_plus_one"]
     assert ("arrive one by one" in message.doubt) == is_low
     assert message.severity is Severity.LOW or not is_low
@@ -116,8 +118,8 @@ def test_processes_without_queries_are_not_counted() -> None:
     several = replace(server(1000), processes=(process(1), process(2), process(3)))
     other = aggregate(READ, (MAIN,), ns=MS)._replace(thread=Thread(2, "T"))
     both = replace(several, aggregates=(*several.aggregates, other), stack_samples=())
-    assert whole_of(several, 0) == (SECOND, "run")
-    assert whole_of(both, 0) == (SECOND, "run")
+    assert reference_time(several, 0) == (SECOND, "run")
+    assert reference_time(both, 0) == (SECOND, "run")
 
 
 def test_what_a_library_executes_for_itself_is_no_loop() -> None:
@@ -127,7 +129,7 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
     )
     report = Report(profile)
     assert report.notes == {"SELECT QUOTE(?)": OWN_NOTE}
-    assert find(report, lambda frame, _: replace(frame, line=1), {}) == ()
+    assert find_all(report, lambda frame, _: replace(frame, line=1), {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -146,14 +148,14 @@ def test_findings_that_are_one_have_one_share() -> None:
         Frame("other", "/app/main.py", 99),
     )
     second = aggregate("SELECT c FROM t WHERE b = ?", (other,), ns=100 * MS, count=100)
-    served = Served(("SCAN t",), "CREATE INDEX t_b ON t (b);", ("b",))
+    served = IndexHelp(("SCAN t",), "CREATE INDEX t_b ON t (b);", ("b",))
     scans = [
         one._replace(full_scan_steps=10**6, rows=100, vm_steps=3 * 10**6) for one in (first, second)
     ]
     profile = replace(
         profile_of(*scans), plans=tuple(Plan(one.statement, "app.db", "SCAN t") for one in scans)
     )
-    (found,) = find(Report(profile), lambda *_: None, {}, Knows(served))
+    (found,) = find_all(Report(profile), lambda *_: None, {}, Knows(served))
     assert found.share == pytest.approx(found.gain_ns / SECOND)
 
 
@@ -164,7 +166,7 @@ def test_commits_of_a_program_that_waits_are_low(cpu_ms: int, severity: Severity
     commit = aggregate("COMMIT", (VIEW,), ns=300 * MS, count=50, operation="commit")
     thread = change.thread
     profile = replace(profile_of(change, commit), thread_usage=(usage(thread, cpu_ms),))
-    found = find(Report(profile), lambda *_: None, {})
+    found = find_all(Report(profile), lambda *_: None, {})
     (one,) = (one for one in found if one.category == "commit_per_write")
     assert one.severity is severity
 
@@ -174,4 +176,6 @@ def test_a_thousandth_of_a_long_run_is_no_finding(gain_ns: int, is_reported: boo
     """This holds however many milliseconds that is. A hundredth by one execution stays."""
     one = aggregate(READ, (MAIN,), ns=gain_ns * 100 // 99 + 100, count=100)
     profile = replace(profile_of(one), processes=(process(end_unix_ns=2 * SECOND),))
-    assert bool(find(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_reported
+    assert (
+        bool(find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_reported
+    )

@@ -9,9 +9,9 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.findings.find import find
-from queryprof.findings.finding import Finding, Severity, severity_of
-from queryprof.findings.merging import is_part
+from queryprof.findings.find import find_all
+from queryprof.findings.finding import Finding, Severity, severity_of_gain
+from queryprof.findings.merging import is_part_of_code
 from queryprof.model import (
     Frame,
     ParameterSample,
@@ -33,7 +33,7 @@ def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if is_loop else None
 
-    return find(Report(profile), loop, {})
+    return find_all(Report(profile), loop, {})
 
 
 def has(category: str, profile: Profile, is_loop: bool = True) -> bool:
@@ -62,7 +62,7 @@ DOUBTFUL = [
 
 @pytest.mark.parametrize(("share", "span_ns", "severity"), DOUBTFUL)
 def test_what_is_in_doubt_is_less_severe(share: float, span_ns: float, severity: Severity) -> None:
-    assert severity_of(share, span_ns, is_sure=False) is severity
+    assert severity_of_gain(share, span_ns, is_sure=False) is severity
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_what_is_in_doubt_is_less_severe(share: float, span_ns: float, severity:
 def test_what_wins_little_time_of_a_run_is_low(
     gain_ns: float, span_ns: float, severity: Severity
 ) -> None:
-    assert severity_of(0.5, span_ns, gain_ns=gain_ns) is severity
+    assert severity_of_gain(0.5, span_ns, gain_ns=gain_ns) is severity
 
 
 @pytest.mark.parametrize(("share", "span_ns", "severity"), SEVERITIES)
 def test_severity(share: float, span_ns: float, severity: Severity) -> None:
-    assert severity_of(share, span_ns) is severity
+    assert severity_of_gain(share, span_ns) is severity
 
 
 @pytest.mark.parametrize(("errors", "is_complete"), [(3, True), (2, False)])
@@ -142,7 +142,7 @@ def test_a_query_behind_a_loop_is_no_parent(behind: int, is_parent: bool) -> Non
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame == QUERY else None
 
-    found = find(Report(profile_of(parent, child)), loop, {})
+    found = find_all(Report(profile_of(parent, child)), loop, {})
     (one,) = [one for one in found if one.category == "n_plus_one"]
     assert bool(one.parent) == is_parent
 
@@ -280,7 +280,7 @@ def test_a_scan_counts_from_a_thousand_rows_on(steps: int, is_reported: bool) ->
 def test_an_index_that_begins_another_is_not_made_beside_it(
     code: str, of: str, is_one: bool
 ) -> None:
-    assert is_part(code, of) == is_one
+    assert is_part_of_code(code, of) == is_one
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from queryprof.comparing.baseline_figures import Figures
+from queryprof.comparing.baseline_figures import StatementFigures
 from queryprof.growth.composed import composed
 
 PARENT, CHILD, OTHER, SINGLE = "SELECT a FROM p", "SELECT b FROM c", "SELECT d FROM o", "SELECT 1"
 
 
-def figures(executions: int, rows: int, steps: int) -> Figures:
-    return Figures(executions, rows, steps, 0)
+def figures(executions: int, rows: int, steps: int) -> StatementFigures:
+    return StatementFigures(executions, rows, steps, 0)
 
 
 def test_a_statement_runs_as_often_as_its_parent_returns_rows() -> None:
@@ -52,6 +52,6 @@ def test_two_statements_for_each_others_rows_do_not_loop() -> None:
 
 
 def test_a_statement_without_known_steps_has_none() -> None:
-    recorded = {SINGLE: Figures(1, 1, None, None)}
+    recorded = {SINGLE: StatementFigures(1, 1, None, None)}
     replays = [(share, {}, recorded) for share in (8, 4, 2, 1)]
     assert composed(recorded, replays).runs[0].figures[SINGLE].vm_steps is None

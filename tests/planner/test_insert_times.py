@@ -15,12 +15,12 @@ pytestmark = pytest.mark.once
 @pytest.mark.parametrize("rows", [1, 4])
 def test_the_time_is_of_one_row(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """The rows are inserted together, which takes 1,000 ns by this clock."""
-    monkeypatch.setattr(judge, "limit_files", lambda _: None)  # of this process
+    monkeypatch.setattr(judge, "limit_file_size", lambda _: None)  # of this process
     executor = judge.Executor("sqlite3")
-    executor.blank("copy")
-    executor.do("copy", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
+    executor.create_empty("copy")
+    executor.execute("copy", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
     for number in range(rows):
-        executor.do("copy", f"INSERT INTO t VALUES ({number}, 'x')")
+        executor.execute("copy", f"INSERT INTO t VALUES ({number}, 'x')")
     clock = count(0, 1000)
     monkeypatch.setattr(time, "perf_counter_ns", lambda: next(clock))
     found = executor.insert_ns(["copy"], "t", ["a"], ["a", "b"], 3)

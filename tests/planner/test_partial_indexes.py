@@ -36,6 +36,6 @@ def test_what_the_planner_would_take(
     statement = f"SELECT title, done FROM task WHERE {where} ORDER BY due LIMIT ?"
     schema = Schema("app.db", (), (TABLE, INDEX))
     with SchemaPlanner({"app.db": schema}, {statement: "app.db"}, ()) as planner:
-        served = planner.served(statement, (plan,))
+        served = planner.index_help(statement, (plan,))
     assert served is not None
     assert served.partial == (("task_open", "done = 0", is_sure) if is_missed else None)

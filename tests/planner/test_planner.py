@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from queryprof.analysis.plans import normal_form
+from queryprof.analysis.plans import normalize_plan
 from queryprof.model import Schema
-from queryprof.planner.planner import SchemaPlanner, created_by
+from queryprof.planner.planner import SchemaPlanner, schema_statements
 
 pytestmark = pytest.mark.once
 
@@ -97,7 +97,7 @@ def plan_of(statement: str) -> tuple[str, ...]:
     """Return the plan that the program's SQLite had."""
     db = sqlite3.connect(":memory:")
     db.create_function("ours", 1, lambda value: value)
-    for sql in created_by(TABLES):
+    for sql in schema_statements(TABLES):
         db.execute(sql)
     names = {"owner": 1, "from": "k"} if ":" in statement else (None,) * statement.count("?")
     depths, lines = {0: -1}, []
@@ -105,7 +105,7 @@ def plan_of(statement: str) -> tuple[str, ...]:
         depths[number] = depths[parent] + 1
         lines.append("  " * depths[number] + detail)
     db.close()
-    return normal_form("\n".join(lines))
+    return normalize_plan("\n".join(lines))
 
 
 @pytest.mark.parametrize("statement", SERVED)
@@ -113,7 +113,7 @@ def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
     """It contains all compared columns, and none that the statement does not need."""
     plan = plan_of(statement)
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (plan,))
+        served = planner.index_help(statement, (plan,))
     assert served
     on = [one.partition(" ON ")[2] for one in served.code.split(";") if one]
     assert ", ".join(on) == SERVED[statement]
@@ -125,7 +125,7 @@ def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
     expression.
     """
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (plan_of(statement),))
+        served = planner.index_help(statement, (plan_of(statement),))
     assert served
     on = served.covering.partition(" ON ")[2].removesuffix(";")
     assert (served.covers, on) == COVERING[statement]
@@ -134,7 +134,7 @@ def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
 def test_the_end_of_an_index_is_found() -> None:
     with SchemaPlanner({}, {}, TABLES) as planner:
         ends = [
-            planner.served(f"SELECT {what} FROM item{where}", ()).finds_end  # type: ignore[union-attr]
+            planner.index_help(f"SELECT {what} FROM item{where}", ()).finds_end  # type: ignore[union-attr]
             for what, where in (
                 ("max(kind)", ""),
                 ("max(kind)", " WHERE owner = ?"),
@@ -149,8 +149,8 @@ def test_patterns_of_parameters_may_be_served() -> None:
     by = needs no guess.
     """
     with SchemaPlanner({}, {}, TABLES) as planner:
-        like = planner.served("SELECT id FROM item WHERE kind LIKE ?", (("SCAN item",),))
-        equal = planner.served("SELECT id FROM item WHERE kind LIKE ? AND owner = ?", ())
+        like = planner.index_help("SELECT id FROM item WHERE kind LIKE ?", (("SCAN item",),))
+        equal = planner.index_help("SELECT id FROM item WHERE kind LIKE ? AND owner = ?", ())
     assert like
     assert equal
     assert (like.by_prefix, like.plan) == (True, ("SCAN item",))
@@ -162,7 +162,7 @@ def test_a_type_that_no_index_serves_is_reported() -> None:
         "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?"
     )
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (plan_of(statement),))
+        served = planner.index_help(statement, (plan_of(statement),))
     assert served
     assert served.differing == ("payments.reference",)
 
@@ -172,26 +172,26 @@ def test_a_type_that_no_index_serves_is_reported() -> None:
 )
 def test_what_is_not_known_is_not_served(statement: str) -> None:
     with SchemaPlanner({}, {}, TABLES) as planner:
-        assert planner.served(statement, (("SCAN nothing",),)) is None
+        assert planner.index_help(statement, (("SCAN nothing",),)) is None
 
 
 def test_a_plan_that_differs_from_the_programs_is_reported() -> None:
     """Its schema or its statistics differed, so no index is proposed."""
     statement = "SELECT id FROM item WHERE kind = ?"
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),))
+        served = planner.index_help(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),))
     assert served
     assert (served.is_other, served.code, served.plan) == (True, "", ("SCAN item",))
 
 
 def test_the_schema_of_a_file_has_its_statistics() -> None:
     """There is one row per value of `ts`: this index is chosen, and no wider one is better."""
-    created = tuple(created_by(TABLES))
+    created = tuple(schema_statements(TABLES))
     schema = Schema("a.db", (), created, (("item", "item_ts", "100000 1"),))
     statement = "SELECT id FROM item WHERE ts = ? AND kind = ?"
     plan = ("SEARCH item USING INDEX item_ts (ts=?)",)
     with SchemaPlanner({"a.db": schema}, {statement: "a.db"}, ()) as planner:
-        assert planner.served(statement, (plan,))
+        assert planner.index_help(statement, (plan,))
 
 
 def test_scripts_are_taken_apart_by_sqlite() -> None:
@@ -199,8 +199,8 @@ def test_scripts_are_taken_apart_by_sqlite() -> None:
         "CREATE TABLE t(a); CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END; INSERT"
         " INTO t VALUES (?); DROP TABLE t"
     )
-    assert [one.split()[0] for one in created_by([script])] == ["CREATE", "CREATE", "DROP"]
-    assert list(created_by(["SELECT ';'", "PRAGMA x; ATTACH 'a' AS b"])) == []
+    assert [one.split()[0] for one in schema_statements([script])] == ["CREATE", "CREATE", "DROP"]
+    assert list(schema_statements(["SELECT ';'", "PRAGMA x; ATTACH 'a' AS b"])) == []
 
 
 HOSTILE = {
@@ -233,15 +233,15 @@ def test_views_of_views_have_an_end() -> None:
     ]
     tables = ["CREATE TABLE t (a, b)", "CREATE VIEW v0 AS SELECT * FROM t", *views]
     with SchemaPlanner({}, {}, tables) as planner:
-        assert planner.served("SELECT b FROM v16 WHERE a = ?", (("SCAN t",),)) is None
+        assert planner.index_help("SELECT b FROM v16 WHERE a = ?", (("SCAN t",),)) is None
     with SchemaPlanner({}, {}, tables[:6]) as planner:
-        assert planner.served("SELECT b FROM v2 WHERE a = ?", ())
+        assert planner.index_help("SELECT b FROM v2 WHERE a = ?", ())
 
 
 def test_a_table_s_name_may_have_a_line_s_end() -> None:
     """Recorded plans have a space instead."""
     with SchemaPlanner({}, {}, ['CREATE TABLE "t\nx" (a, b)']) as planner:
-        served = planner.served('SELECT b FROM "t\nx" WHERE a = ?', (("SCAN t x",),))
+        served = planner.index_help('SELECT b FROM "t\nx" WHERE a = ?', (("SCAN t x",),))
     assert served
     assert (served.is_other, served.terms) == (False, ("a",))
 
@@ -251,9 +251,9 @@ def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
     """A refused statement leaves the rest of the schema unchanged."""
     texts = [HOSTILE[what]] * (60 if what == "semicolons" else 1)
     with SchemaPlanner({}, {}, ["CREATE TABLE t(a)", *texts]) as planner:
-        served = planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),))
+        served = planner.index_help("SELECT a FROM t WHERE a = ?", (("SCAN t",),))
         joined = "SELECT * FROM u, t WHERE u.x = t.a AND t.a = ?"
-        planner.served(joined, ())
+        planner.index_help(joined, ())
     assert served
     assert served.code == f"CREATE INDEX t_a{'_3' if what == 'taken names' else ''} ON t (a);"
 
@@ -261,19 +261,21 @@ def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
 def test_a_function_of_the_program_makes_no_index() -> None:
     statement = "SELECT id FROM item WHERE ours(kind) = ?"
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (plan_of(statement),))
+        served = planner.index_help(statement, (plan_of(statement),))
     assert served
     assert served.code == ""
 
 
 def test_statistics_mislead_where_another_plan_is_chosen_without_them() -> None:
-    created = tuple(created_by(TABLES))
+    created = tuple(schema_statements(TABLES))
     schema = Schema("a.db", (), created, (("item", "item_ts", "1 1"), ("payments", None, "1")))
     join = "SELECT count(*) FROM payments p JOIN item i ON i.ts = p.cents AND i.kind = ?"
     files = {join: "a.db", "SELECT id FROM item WHERE kind = ?": "a.db"}
     with SchemaPlanner({"a.db": schema}, files, ()) as planner:
-        assert planner.is_misled(join, (("SCAN i", "SCAN p"),))
-        assert not planner.is_misled("SELECT id FROM item WHERE kind = ?", (("SCAN item",),))
+        assert planner.statistics_mislead(join, (("SCAN i", "SCAN p"),))
+        assert not planner.statistics_mislead(
+            "SELECT id FROM item WHERE kind = ?", (("SCAN item",),)
+        )
 
 
 def test_the_rows_that_an_index_leaves_are_reported() -> None:
@@ -286,7 +288,7 @@ def test_the_rows_that_an_index_leaves_are_reported() -> None:
     }
     with SchemaPlanner({}, {}, TABLES) as planner:
         for statement, (by_range, still_scans) in kinds.items():
-            served = planner.served(statement, (plan_of(statement),))
+            served = planner.index_help(statement, (plan_of(statement),))
             assert served
             assert (bool(served.code), served.by_range, served.still_scans) == (
                 True,
@@ -309,9 +311,9 @@ def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
         "SEARCH parent USING INTEGER PRIMARY KEY (rowid=?)",
     )
     with SchemaPlanner({}, {}, tables) as planner:
-        looked_after = planner.served(statement, ((plan, "SCAN child"),))
+        looked_after = planner.index_help(statement, ((plan, "SCAN child"),))
     with SchemaPlanner({}, {}, tables) as planner:
-        not_looked_after = planner.served(statement, ((plan,),))
+        not_looked_after = planner.index_help(statement, ((plan,),))
     assert looked_after
     assert looked_after.code == "CREATE INDEX child_up ON child (up);"
     assert not_looked_after
@@ -331,7 +333,7 @@ def test_columns_of_other_types_that_an_index_would_be_made_for() -> None:
     )
     plans = (("SEARCH i USING INTEGER PRIMARY KEY (rowid>?)", "SCAN c"),)
     with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
-        served = planner.served(query, plans)
+        served = planner.index_help(query, plans)
     assert served
     assert (served.is_other, served.code) == (False, "")
     assert "customer.number" in served.differing
@@ -346,7 +348,7 @@ def test_a_collation_of_the_other_side_is_no_other_type() -> None:
     query = "SELECT price FROM scan s JOIN item i ON s.code = i.code WHERE s.id = ?"
     plans = (("SEARCH s USING INTEGER PRIMARY KEY (rowid=?)", "SCAN i"),)
     with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
-        served = planner.served(query, plans)
+        served = planner.index_help(query, plans)
     assert served
     assert (served.differing, served.recollated) == ((), ("item.code",))
 
@@ -355,7 +357,7 @@ def test_literals_beside_named_parameters_are_values_too() -> None:
     created = ("CREATE TABLE song (id INTEGER PRIMARY KEY, artist TEXT)",)
     query = "SELECT id FROM song WHERE artist = :a LIMIT ?"
     with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
-        served = planner.served(query, (("SCAN song",),))
+        served = planner.index_help(query, (("SCAN song",),))
     assert served
     assert "song (artist)" in served.code
 
@@ -371,11 +373,11 @@ def test_a_partial_index_is_used_for_its_value() -> None:
     other = "SELECT id FROM job WHERE state > ? AND prio = ? AND worker = ?"
     plans = (("SEARCH job USING INDEX open_job (prio=?)",),)
     with SchemaPlanner({"a.db": schema}, {query: "a.db", other: "a.db"}, ()) as planner:
-        served = planner.served(query, plans)
+        served = planner.index_help(query, plans)
         assert served
         assert (served.is_other, served.plan) == (False, plans[0])
         assert "(prio, worker)" in served.code or "(worker, prio" in served.code
-        assert planner.served(other, plans) is None
+        assert planner.index_help(other, plans) is None
 
 
 def test_a_trigger_into_a_virtual_table_hides_no_table() -> None:
@@ -387,4 +389,4 @@ def test_a_trigger_into_a_virtual_table_hides_no_table() -> None:
     update, other = "UPDATE note SET text = ?", "UPDATE other SET text = ?"
     schemas = {"app.db": Schema("app.db", (), created)}
     with SchemaPlanner(schemas, dict.fromkeys((update, other), "app.db"), ()) as planner:
-        assert [planner.knows(statement) for statement in (update, other)] == [True, False]
+        assert [planner.knows_names(statement) for statement in (update, other)] == [True, False]

@@ -27,7 +27,7 @@ def test_the_library_that_ran_a_statement_plans_it(of_apsw: bool) -> None:
     if apsw.sqlite_lib_version() == sqlite3.sqlite_version:
         pytest.skip("both have one SQLite")
     with SchemaPlanner({}, {}, PAIR, {version}) as planner:
-        served = planner.served(EXISTS, ())
+        served = planner.index_help(EXISTS, ())
     assert served is not None
     has_planned = "" if of_apsw else sqlite3.sqlite_version
     assert served.other_version == has_planned

@@ -52,11 +52,13 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
     plans = tuple(plan.tree for plan in recording.profile.plans)
     assert plans
     with SchemaPlanner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
-        served = planner.served(one.statement, ())
+        served = planner.index_help(one.statement, ())
     assert served
     assert served.row_steps
     terms = {term.lower() for term in served.terms}
-    least, most = served.row_steps.rows_left(terms, one.vm_steps, one.full_scan_steps, None)
+    least, most = served.row_steps.estimate_remaining_rows(
+        terms, one.vm_steps, one.full_scan_steps, None
+    )
     assert one.full_scan_steps == ROWS - 1
     # Only a part of a sorter's loop runs for each row.
     near = {"rel": 0.5 if "GROUP" in text else 0.05, "abs": 20}
@@ -81,7 +83,7 @@ NOT_KNOWN = {
 def test_else_they_are_unknown(text: str) -> None:
     tables = (*TABLES, "CREATE INDEX by_buyer ON sale (buyer)") if "inner" in text else TABLES
     with SchemaPlanner({}, {}, tables, {sqlite3.sqlite_version}) as planner:
-        served = planner.served(text, ())
+        served = planner.index_help(text, ())
     assert served
     assert served.row_steps is None
 
@@ -89,7 +91,7 @@ def test_else_they_are_unknown(text: str) -> None:
 def test_a_key_of_two_columns_is_no_rowid() -> None:
     table = "CREATE TABLE sale (id INTEGER, state TEXT, buyer INTEGER, PRIMARY KEY (id, buyer))"
     with SchemaPlanner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
-        served = planner.served("SELECT buyer FROM sale WHERE rowid <> ? AND state = ?", ())
+        served = planner.index_help("SELECT buyer FROM sale WHERE rowid <> ? AND state = ?", ())
     assert served
     assert served.row_steps
     assert {""} in [set(one.columns) for one in served.row_steps.left_out]
@@ -111,7 +113,7 @@ FOLDS = {
 def test_sqlites_program_shows_whether_rows_are_added_up(text: str, is_aggregate: bool) -> None:
     """An unknown function counts as a function of one row."""
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(text, ())
+        served = planner.index_help(text, ())
     assert served
     assert served.is_aggregate == is_aggregate
 
@@ -119,7 +121,7 @@ def test_sqlites_program_shows_whether_rows_are_added_up(text: str, is_aggregate
 def test_another_sqlite_may_take_other_steps() -> None:
     for versions in ({"3.1.1"}, {sqlite3.sqlite_version, "3.1.1"}, ()):
         with SchemaPlanner({}, {}, TABLES, versions) as planner:
-            served = planner.served(TEXTS["count"], ())
+            served = planner.index_help(TEXTS["count"], ())
         assert served
         assert served.row_steps is None
 
@@ -147,10 +149,12 @@ def test_other_conditions_are_told_from_those_of_the_index(
             rows = db.execute(text, ("s0",)).fetchall()
     (one,) = [each for each in recording.profile.aggregates if each.vm_steps]
     with SchemaPlanner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
-        served = planner.served(one.statement, ())
+        served = planner.index_help(one.statement, ())
     assert served
     assert served.row_steps
-    found = served.row_steps.rows_left({"state"}, one.vm_steps, one.full_scan_steps, len(rows))
+    found = served.row_steps.estimate_remaining_rows(
+        {"state"}, one.vm_steps, one.full_scan_steps, len(rows)
+    )
     assert found == (pytest.approx(left, rel=0.01), pytest.approx(left, rel=0.01))
 
 
@@ -170,7 +174,7 @@ STORED = {
 @pytest.mark.parametrize("table", STORED.values(), ids=STORED)
 def test_columns_have_the_names_of_where_they_are_stored(table: str) -> None:
     with SchemaPlanner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
-        served = planner.served("SELECT id FROM sale WHERE state = ? AND twice > ?", ())
+        served = planner.index_help("SELECT id FROM sale WHERE state = ? AND twice > ?", ())
     assert served
     if "WITHOUT" in table:
         assert served.row_steps is None

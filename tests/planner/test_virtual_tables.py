@@ -12,7 +12,9 @@ def test_a_full_text_table_is_planned() -> None:
     schemas = {"app.db": Schema("app.db", (), created)}
     with SchemaPlanner(schemas, dict.fromkeys((scan, search), "app.db"), ()) as planner:
         plans = [
-            one.plan[0] for one in (planner.served(scan, ()), planner.served(search, ())) if one
+            one.plan[0]
+            for one in (planner.index_help(scan, ()), planner.index_help(search, ()))
+            if one
         ]
     assert plans[0].endswith("VIRTUAL TABLE INDEX 0:")
     assert not plans[1].endswith("VIRTUAL TABLE INDEX 0:")

@@ -23,7 +23,7 @@ def test_an_index_that_keeps_rows_unique_is_not_replaced() -> None:
         "SELECT max(mail) FROM login WHERE city = ?",
     ):
         with SchemaPlanner({}, {}, tables) as planner:
-            served = planner.served(statement, ())
+            served = planner.index_help(statement, ())
         assert served
         assert (served.widened, served.is_aggregate) == ("", True)
 
@@ -44,6 +44,6 @@ WIDENED = {
 def test_the_index_of_a_plan_may_have_more(statement: str) -> None:
     """The added columns are looked up in the table, also inside another loop."""
     with SchemaPlanner({}, {}, TABLES) as planner:
-        served = planner.served(statement, (plan_of(statement),))
+        served = planner.index_help(statement, (plan_of(statement),))
     assert served
     assert served.widened.partition(" ON ")[2].removesuffix(";") == WIDENED[statement]

@@ -15,7 +15,7 @@ from analysis.by_hand import aggregate, profile_of
 from queryprof.analysis.report import Report
 from queryprof.findings.program import Program
 from queryprof.model import ENDLESS, Frame, StackSample
-from queryprof.program.source_loops import follows_rows, loop_in, sleeps
+from queryprof.program.source_loops import innermost_loop, loop_sleeps, needs_previous_row
 from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -121,7 +121,7 @@ def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> No
     worker, start = Frame("worker", str(file), 6), Frame("start", str(file), 19)
     profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
     program = Program(Report(profile), sources.loop_at, {})
-    assert program.loop_of(program.all_groups[0]) is None
+    assert program.innermost_loop(program.all_groups[0]) is None
 
 
 QUEUES = """
@@ -195,7 +195,7 @@ def test_a_comprehension_beside_what_is_called_is_no_loop_of_it(
     sample = StackSample(READ, (inside, view), 64, 1)
     profile = replace(profile_of(aggregate(READ, (view,), count=50)), stack_samples=(sample,))
     program = Program(Report(profile), sources.loop_at, {})
-    assert bool(program.loop_of(program.all_groups[0])) == is_loop
+    assert bool(program.innermost_loop(program.all_groups[0])) == is_loop
 
 
 @pytest.mark.parametrize(("places", "is_reported"), [(1, True), (2, False)])
@@ -206,7 +206,7 @@ def test_the_line_that_reads_an_attribute_is_shown_if_it_is_the_only_one(
     profile = profile_of(*(aggregate(READ, site, count=50) for site in sites))
     profile = replace(profile, notes={READ: "lazy load of Book.publisher in template books.html:3"})
     program = Program(Report(profile), lambda *_: None, {})
-    notes = {program.note_of(group) for group in program.all_groups}
+    notes = {program.library_note(group) for group in program.all_groups}
     assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_reported}
 
 
@@ -223,9 +223,9 @@ def test_lines_that_only_append(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(APPENDS)
     sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
-    found = [sources.adds_to(Frame("f", str(file), line)) for line in range(2, 7)]
+    found = [sources.attributes_appended_to(Frame("f", str(file), line)) for line in range(2, 7)]
     assert found == [{"items"}, {"items", "lines"}, set(), set(), set()]
-    assert not sources.adds_to(Frame("f", "other.py", 2))
+    assert not sources.attributes_appended_to(Frame("f", "other.py", 2))
 
 
 CHAINS = """
@@ -289,11 +289,11 @@ def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
         if "  # " in line
     }
     found = {
-        number: "chain" if sources.follows_rows(Frame("f", str(file), number)) else "query"
+        number: "chain" if sources.needs_previous_row(Frame("f", str(file), number)) else "query"
         for number in marked
     }
     assert found == marked
-    assert not Sources({}).follows_rows(Frame("f", str(file), 4))
+    assert not Sources({}).needs_previous_row(Frame("f", str(file), 4))
 
 
 PACED = """
@@ -313,7 +313,7 @@ while True:
 
 def test_loops_that_sleep_in_each_pass() -> None:
     """Waiting before another try is no pause of each pass."""
-    assert [line for line in range(1, 13) if sleeps(PACED, line)] == [2, 10]
+    assert [line for line in range(1, 13) if loop_sleeps(PACED, line)] == [2, 10]
 
 
 def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> No
         before = sys.gettrace()
         sys.settrace(count_lines)
         try:
-            assert follows_rows(text, 2)
+            assert needs_previous_row(text, 2)
         finally:
             sys.settrace(before)
         return seen
@@ -353,6 +353,6 @@ def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> No
 )
 def test_a_queue_has_no_key(call: str, is_endless: bool) -> None:
     text = f"def run(items):\n    for item in items:\n        found = {call}\n        use(found)\n"
-    loop = loop_in(text, Frame("run", "app.py", 3, "user"), "")
+    loop = innermost_loop(text, Frame("run", "app.py", 3, "user"), "")
     assert (loop == ENDLESS) == is_endless
     assert loop is not None

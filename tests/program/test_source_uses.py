@@ -7,11 +7,11 @@ from analysis.by_hand import aggregate, profile_of
 from findings.test_cause_choices import MS, SITE
 
 from queryprof.analysis.report import Report
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.source_lines import NoLines
+from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame
-from queryprof.program.source_uses import reduces
+from queryprof.program.source_uses import row_reduction
 
 pytestmark = pytest.mark.once
 
@@ -58,7 +58,7 @@ ROWS = "SELECT * FROM payment"
     ],
 )
 def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
-    assert reduces(f"def f(db, s, q):\n    {code}\n", 2) == use
+    assert row_reduction(f"def f(db, s, q):\n    {code}\n", 2) == use
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
     ],
 )
 def test_what_a_line_reduces_a_relation_to(code: str, use: str) -> None:
-    assert reduces(f"def f(room, rows):\n    {code}\n", 2, "messages") == use
+    assert row_reduction(f"def f(room, rows):\n    {code}\n", 2, "messages") == use
 
 
-class Uses(NoLines):
+class Uses(UnknownSourceLines):
     """Source whose lines have one use of their rows."""
 
     def __init__(self, use: str) -> None:
         self._use = use
 
-    def reduces(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
         return self._use
 
 
 def fetched(rows: int, use: str) -> list[Finding]:
     one = aggregate(ROWS, SITE, ns=500 * MS, count=1)._replace(rows=rows)
-    found = find(Report(profile_of(one)), lambda *_: None, {}, lines=Uses(use))
+    found = find_all(Report(profile_of(one)), lambda *_: None, {}, lines=Uses(use))
     return [each for each in found if each.category == "over_fetch"]
 
 

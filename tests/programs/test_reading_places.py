@@ -10,7 +10,7 @@ import pytest
 
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
-from queryprof.findings.libraries import SEVERAL, loaded_before
+from queryprof.findings.libraries import SEVERAL, preload_advice
 from queryprof.findings.program import Program
 
 pytestmark = pytest.mark.once
@@ -190,7 +190,7 @@ def test_relations_that_share_a_statement(tmp_path: Path) -> None:
     program = Program(Report(read_profile("t.qprof")), lambda *_: None, {})
     shared = [one for one in program.all_groups if one.statement in program.profile.notes]
     assert len(shared) == 2
-    assert [program.note_of(one) for one in shared] == [None, None]
+    assert [program.library_note(one) for one in shared] == [None, None]
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
     ],
 )
 def test_the_fix_names_the_place(library: str, note: str, words: str, place: str) -> None:
-    assert loaded_before(library, note) == words + place
+    assert preload_advice(library, note) == words + place
 
 
 CALLED = """

@@ -21,7 +21,7 @@ from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
 from queryprof.model.advice import Advice
 from queryprof.proof import sample
-from queryprof.report.text.advice import cautions, summary
+from queryprof.report.text.advice import advice_cautions, saving_summary
 
 pytestmark = pytest.mark.once
 
@@ -285,8 +285,10 @@ def test_an_index_that_loses_more_than_it_wins(
     assert one.statements == ("SELECT count(*) FROM item WHERE price > ?",)
     assert one.inserts == 100_000
     assert 0 < one.win_ns < one.loss_ns
-    assert "no index to add" not in summary(advice)
-    assert any("100,000 recorded inserts would lose" in message for message in cautions(advice))
+    assert "no index to add" not in saving_summary(advice)
+    assert any(
+        "100,000 recorded inserts would lose" in message for message in advice_cautions(advice)
+    )
 
 
 def test_an_index_that_updates_lose_more_to(

@@ -9,8 +9,8 @@ import pytest
 
 from queryprof.planner.judging import BEFORE, Judge
 from queryprof.proof.accesses import EQUAL, RANGE, Access, ComparedColumn
-from queryprof.proof.candidates import candidates_of
-from queryprof.proof.schema import schema_of
+from queryprof.proof.candidates import candidate_indexes
+from queryprof.proof.schema import read_schema
 
 pytestmark = pytest.mark.once
 
@@ -56,9 +56,9 @@ def tried_with(
     db.commit()
     db.close()
     with Judge() as judge:
-        judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
-        schema = schema_of(judge)
+        judge.copy_database(f"{path.as_uri()}?mode=ro", BEFORE)
+        schema = read_schema(judge)
     comparisons = tuple(ComparedColumn(column, one, "BINARY", 1) for column, one in compared)
     access = Access("t", comparisons, order, None)
-    found = candidates_of(f"SELECT * FROM t WHERE {where}", [access], schema)
+    found = candidate_indexes(f"SELECT * FROM t WHERE {where}", [access], schema)
     return {tuple(term.column for term in one.terms) for one in found}

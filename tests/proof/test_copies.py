@@ -159,7 +159,7 @@ def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
     with Judge() as judge:
         counts = []
         while len(counts) < 10:
-            judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
+            judge.copy_database(f"{path.as_uri()}?mode=ro", BEFORE)
             rows = judge.rows(
                 BEFORE, "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)"
             )

@@ -9,8 +9,8 @@ import pytest
 
 from queryprof.planner.judging import BEFORE, Judge
 from queryprof.proof.parameters import Parameters, numbered
-from queryprof.proof.rewriting import comparisons
-from queryprof.proof.schema import schema_of
+from queryprof.proof.rewriting import comparison_rewritings
+from queryprof.proof.schema import read_schema
 from queryprof.proof.workload import Sample
 
 pytestmark = pytest.mark.once
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.once
 def rewritten(books: Path, compared: str) -> list[str]:
     sample = Sample(f"SELECT title FROM book WHERE {compared}", (), is_drawn=False)
     with Judge() as judge:
-        judge.take(f"{books.as_uri()}?mode=ro", BEFORE)
+        judge.copy_database(f"{books.as_uri()}?mode=ro", BEFORE)
         rows = functools.partial(judge.rows, BEFORE)
-        return [one.sql for one in comparisons([sample], schema_of(judge), rows)]
+        return [one.sql for one in comparison_rewritings([sample], read_schema(judge), rows)]
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_comparisons_that_cannot_be_rewritten(books: Path, compared: str) -> Non
 )
 def test_parameters_are_moved(sql: str, values: object, moved: str, expected: object) -> None:
     parameters = Parameters()
-    parameters.numbered(sql, values)  # type: ignore[arg-type]
-    assert parameters.finished(moved.format(numbered(0), numbered(1))) == expected
+    parameters.number_parameters(sql, values)  # type: ignore[arg-type]
+    assert parameters.restore_placeholders(moved.format(numbered(0), numbered(1))) == expected

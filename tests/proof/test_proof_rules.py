@@ -9,10 +9,10 @@ import pytest
 
 from queryprof.planner.judging import AFTER, BEFORE, Measurement
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
-from queryprof.proof.prove import _proof
+from queryprof.proof.prove import _prove_query
 from queryprof.proof.search import ChangeSearch
-from queryprof.proof.times import Times
-from queryprof.proof.workload import RecordedQuery, Sample, other_work
+from queryprof.proof.times import StatementTimes
+from queryprof.proof.workload import RecordedQuery, Sample, unrepresentative_reason
 
 pytestmark = pytest.mark.once
 
@@ -44,7 +44,7 @@ class Known:
 
 
 def proof_of(known: Known, query: RecordedQuery = READ) -> Any:
-    return _proof(cast(ChangeSearch, known), query)
+    return _prove_query(cast(ChangeSearch, known), query)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> Non
 )
 def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: float) -> None:
     query = RecordedQuery("UPDATE", 100 * MS, 20, writes)
-    times = Times([query], {"UPDATE": 1.0 * MS}, {"UPDATE": 1.0 * MS})
+    times = StatementTimes([query], {"UPDATE": 1.0 * MS}, {"UPDATE": 1.0 * MS})
     assert times.win_ns({"UPDATE": new * MS}) == pytest.approx(won * MS)
 
 
@@ -100,7 +100,7 @@ def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: 
 def test_a_write_with_drawn_values_is_measured(writes: bool) -> None:
     """It has many rows in the recording and one here, but still shows the cost of an index."""
     drawn = replace(READ, writes=writes, rows=5000, samples=(Sample("SELECT 1", (), True),))
-    assert bool(other_work(drawn, [replace(SLOW, rows=1)])) != writes
+    assert bool(unrepresentative_reason(drawn, [replace(SLOW, rows=1)])) != writes
 
 
 def index(*columns: str) -> TriedIndex:
@@ -124,7 +124,10 @@ def index(*columns: str) -> TriedIndex:
 def test_what_a_plan_lists_of_an_index(
     tried: TriedIndex, listed: str, width: int, by_range: bool
 ) -> None:
-    assert (tried.compared(listed), tried.is_searched_by_range(listed)) == (width, by_range)
+    assert (tried.compared_term_count(listed), tried.is_searched_by_range(listed)) == (
+        width,
+        by_range,
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,5 +139,5 @@ def test_a_change_wins_a_share_of_what_is_left_and_of_all(
     """The total is 100 ms: it must save a thirtieth of the rest, and half a percent of the total,
     like a finding.
     """
-    times = Times([READ], {READ.statement: 1.0 * MS}, {READ.statement: left_share * MS})
+    times = StatementTimes([READ], {READ.statement: 1.0 * MS}, {READ.statement: left_share * MS})
     assert times.least_ns() == pytest.approx(least_ns)

@@ -11,7 +11,7 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
 from queryprof.model.advice import Advice, Cost, DatabaseChange, OutweighedIndexes, Proof
-from queryprof.report.findings.text import details
+from queryprof.report.findings.text import detail_lines
 
 pytestmark = pytest.mark.once
 SQL = "SELECT id FROM item WHERE price > ?"
@@ -69,7 +69,7 @@ def test_findings_are_sorted_again_once_they_are_proved() -> None:
 def test_each_line_of_a_migration_is_a_line_of_the_report() -> None:
     one = replace(finding(), library="sqlalchemy")
     assert one.migration.count("\n")
-    code = [line for kind, line in details(one) if kind == "code"]
+    code = [line for kind, line in detail_lines(one) if kind == "code"]
     assert code == [INDEX, *one.migration.split("\n")]
 
 

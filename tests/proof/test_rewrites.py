@@ -21,7 +21,7 @@ from queryprof.findings.lookup import findings_of
 from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice
 from queryprof.planner.judging import Measurement
-from queryprof.proof.joining import _Joined, _pair_keys
+from queryprof.proof.joining import _JoinedQuery, _pair_keys
 from queryprof.proof.rewriting import plain_select
 from queryprof.proof.workload import Sample
 
@@ -207,7 +207,7 @@ def test_a_join_finds_nine_tenths_of_what_the_program_found(
     outer = Sample("SELECT id FROM one", (), is_drawn=False)
     inner = Sample("SELECT name FROM two WHERE id = ?", (1,), is_drawn=False)
     found: dict[object, list[tuple[object, ...]]] = {number: [("x",)] for number in range(9)}
-    turn = _Joined(["id"], 0, 0, lambda *_: False).turn(
+    turn = _JoinedQuery(["id"], 0, 0, lambda *_: False).make_trial(
         outer,
         inner,
         [(number,) for number in range(10)],

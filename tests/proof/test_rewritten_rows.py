@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from queryprof.planner.judging import BEFORE, Judge
-from queryprof.proof.joining import _Joined
+from queryprof.proof.joining import _JoinedQuery
 from queryprof.proof.parameters import Parameters
 from queryprof.proof.rewrites import _is_unique
-from queryprof.proof.rewriting import comparisons, plain_select
-from queryprof.proof.schema import schema_of
+from queryprof.proof.rewriting import comparison_rewritings, plain_select
+from queryprof.proof.schema import read_schema
 from queryprof.proof.workload import Sample
 
 pytestmark = pytest.mark.once
@@ -68,10 +68,12 @@ def test_where_the_comparison_stays_all_rows_do(
             db.execute(f"INSERT INTO two_{number} SELECT c FROM one")
         db.commit()
         with Judge() as judge:
-            judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
-            schema, rows = schema_of(judge), functools.partial(judge.rows, BEFORE)
+            judge.copy_database(f"{path.as_uri()}?mode=ro", BEFORE)
+            schema, rows = read_schema(judge), functools.partial(judge.rows, BEFORE)
             for sql in statements():
-                for other in comparisons([Sample(sql, ("a",), is_drawn=False)], schema, rows):
+                for other in comparison_rewritings(
+                    [Sample(sql, ("a",), is_drawn=False)], schema, rows
+                ):
                     if other.sql.count(" = ") > 1:  # next to the old comparison, not instead of it
                         has_equal_rows(db, sql, other.sql)
 
@@ -121,11 +123,11 @@ def test_a_join_finds_no_rows_that_a_limit_leaves_out(
             " UNIQUE, other, folded COLLATE NOCASE, pair, UNIQUE (pair, id)); CREATE UNIQUE INDEX u"
             " ON tag (other) WHERE other > 1;CREATE UNIQUE INDEX f ON tag (folded COLLATE BINARY)"
         )
-    select = plain_select(Parameters().numbered(inner, (1,)))
+    select = plain_select(Parameters().number_parameters(inner, (1,)))
     assert select
     with Judge() as judge:
-        judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
-        search = SimpleNamespace(judge=judge, schema=schema_of(judge))
-        joined = _Joined(["id"], 0, 0, lambda table, column: _is_unique(search, table, column))  # type: ignore[arg-type]
+        judge.copy_database(f"{path.as_uri()}?mode=ro", BEFORE)
+        search = SimpleNamespace(judge=judge, schema=read_schema(judge))
+        joined = _JoinedQuery(["id"], 0, 0, lambda table, column: _is_unique(search, table, column))  # type: ignore[arg-type]
         text = joined.text(Sample("SELECT id FROM author", (), False), Sample(inner, (1,), False))
     assert (text is not None) == is_joined

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from queryprof.planner.judging import AFTER, BEFORE, Judge
-from queryprof.proof.index import Candidate, Term
-from queryprof.proof.schema import schema_of
+from queryprof.proof.index import Candidate, IndexTerm
+from queryprof.proof.schema import read_schema
 from queryprof.proof.search import ChangeSearch
-from queryprof.proof.times import Times
+from queryprof.proof.times import StatementTimes
 
 pytestmark = pytest.mark.once
 
@@ -32,16 +32,16 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
     db.commit()
     db.close()
     with Judge() as judge:
-        judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
-        judge.take(BEFORE, AFTER)
+        judge.copy_database(f"{path.as_uri()}?mode=ro", BEFORE)
+        judge.copy_database(BEFORE, AFTER)
         yield judge
 
 
 def test_statistics_are_forgotten_whole(judge: Judge) -> None:
     """If only the rows of sqlite_stat1 are deleted, SQLite keeps the size of the table."""
-    search = ChangeSearch(judge, schema_of(judge), ())
+    search = ChangeSearch(judge, read_schema(judge), ())
     fresh = judge.plan(AFTER, JOIN)
-    judge.do(AFTER, "ANALYZE")
+    judge.execute(AFTER, "ANALYZE")
     assert judge.plan(AFTER, JOIN) != fresh
     search.forget_statistics()
     assert judge.plan(AFTER, JOIN) == fresh
@@ -51,13 +51,13 @@ def test_what_another_begins_with_is_not_made_beside_it(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds even if each loss without the index is too large."""
-    monkeypatch.setattr(Times, "least_ns", lambda _: -1.0)
-    search = ChangeSearch(judge, schema_of(judge), ())
-    short = Candidate("large", (Term("a"),))
-    long = Candidate("large", (Term("a"), Term("b")))
+    monkeypatch.setattr(StatementTimes, "least_ns", lambda _: -1.0)
+    search = ChangeSearch(judge, read_schema(judge), ())
+    short = Candidate("large", (IndexTerm("a"),))
+    long = Candidate("large", (IndexTerm("a"), IndexTerm("b")))
     search.chosen = [short, long]
     for one in (short, long):
-        judge.do(AFTER, one.sql(search.name(one)))
+        judge.execute(AFTER, one.sql(search.name(one)))
     search._remove_useless()
     assert search.chosen == [long]
 
@@ -66,7 +66,7 @@ def test_what_is_measured(judge: Judge) -> None:
     """The measurement is the work of one execution on each copy, whatever the clock shows. One copy
     has an additional index.
     """
-    judge.do(AFTER, "CREATE INDEX large_a ON large (a)")
+    judge.execute(AFTER, "CREATE INDEX large_a ON large (a)")
     found = judge.measure((BEFORE, AFTER), "SELECT b FROM large WHERE a = ?", (7,), False, 3, 10**9)
     before, after = found[BEFORE], found[AFTER]
     assert before.rows == after.rows == 1

@@ -14,9 +14,9 @@ from queryprof.analysis.report import Report
 from queryprof.findings.lookup import findings_of
 from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice, Cost, Proof
-from queryprof.proof.times import Times
+from queryprof.proof.times import StatementTimes
 from queryprof.proof.workload import RecordedQuery
-from queryprof.report.text.advice import cautions, proof_line
+from queryprof.report.text.advice import advice_cautions, proof_line
 
 pytestmark = pytest.mark.once
 
@@ -73,7 +73,8 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
     assert (one.statements, len(one.slower)) == ((TOTAL,), 1)
     assert one.win_ns < one.loss_ns
     assert any(
-        "other statements that SQLite would run with it" in message for message in cautions(advice)
+        "other statements that SQLite would run with it" in message
+        for message in advice_cautions(advice)
     )
     (finding,) = (
         each
@@ -83,9 +84,11 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
     assert finding.fix.startswith("An index would save ")
 
 
-def times(recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int = 20) -> Times:
+def times(
+    recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int = 20
+) -> StatementTimes:
     query = RecordedQuery("SELECT", recorded_ns, executions, writes=False)
-    return Times([query], {"SELECT": base_ns}, {"SELECT": base_ns})
+    return StatementTimes([query], {"SELECT": base_ns}, {"SELECT": base_ns})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from proof.counted_time import counted, proved
 import queryprof as api
 from queryprof.analysis.report import Report
 from queryprof.model.advice import Advice, NotMeasured, Proof
-from queryprof.report.text.advice import summary
+from queryprof.report.text.advice import saving_summary
 
 pytestmark = pytest.mark.once
 
@@ -81,7 +81,7 @@ def test_patterns_are_not_made_up(tmp_path: Path) -> None:
     advice = proved(Report(counted(recording.profile)), str(path))
     (one,) = advice.not_measured
     assert one.reason == "the patterns are unknown: record with --parameters"
-    assert "no index to add" not in summary(advice)
+    assert "no index to add" not in saving_summary(advice)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_nothing_to_change_refers_to_measured_statements(
     object.__setattr__(proof, "recorded_ns", 800)
     unknown = (NotMeasured("SELECT 1", unknown_ns, "why"),)
     advice = replace(none, proofs=(proof,), not_measured=unknown)
-    assert ("no index to add" in summary(advice)) == is_nothing
+    assert ("no index to add" in saving_summary(advice)) == is_nothing

@@ -13,9 +13,9 @@ import pytest
 from growth.planted import PLANTED
 
 from conftest import Run
-from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.collect.reader import read_profile
-from queryprof.comparing.baseline_figures import figures_of
+from queryprof.comparing.baseline_figures import figures_of_test
 from queryprof.growth.composed import Composed, composed
 from queryprof.growth.growths import ALL, VM_STEPS, growths
 from queryprof.replay.growing import play_pasts
@@ -79,9 +79,9 @@ def grown(database: Path, folder: Path) -> Composed:
     pasts = play_pasts(load_replay("x.qprof", str(database)), str(folder), lambda: None)
     profiles = [read_profile(one.trace) for one in pasts]
     return composed(
-        figures_of(read_profile("x.qprof").aggregates, Rules()),
+        figures_of_test(read_profile("x.qprof").aggregates, RegressionRules()),
         [
-            (past.share, past.rows, figures_of(one.aggregates, Rules(), one.plans))
+            (past.share, past.rows, figures_of_test(one.aggregates, RegressionRules(), one.plans))
             for past, one in zip(pasts, profiles, strict=True)
         ],
     )

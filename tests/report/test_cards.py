@@ -10,9 +10,9 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import shortened, times
+from queryprof.analysis.units import format_factor, shorten
 from queryprof.core._core import histogram_bucket
-from queryprof.findings.find import find
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import (
     Aggregate,
@@ -24,7 +24,7 @@ from queryprof.model import (
     Repeat,
     Span,
 )
-from queryprof.report.findings.text import combined_saving, gain, headline
+from queryprof.report.findings.text import combined_saving, headline, saving_in_words
 from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report
 from queryprof.report.text.cards import one_line_summary
@@ -36,7 +36,7 @@ SITE = (QUERY, MAIN)
 
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    return find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
 
 
 def executed(
@@ -147,7 +147,7 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     )
     (found,) = findings(profile)
     assert "40 times in each of 51 spans req" in found.evidence
-    assert gain(found).endswith(" (4.0% of the spans' time)")
+    assert saving_in_words(found).endswith(" (4.0% of the spans' time)")
 
 
 def test_commits_outside_of_requests_are_a_loop() -> None:
@@ -250,7 +250,7 @@ def test_an_executemany_without_a_transaction_commits_each_row(syncs: int, is_fo
     ("value", "shown"), [(1.234, "x1.23"), (12.34, "x12.3"), (194_123.4, "x194,123")]
 )
 def test_factors_have_no_exponent(value: float, shown: str) -> None:
-    assert times(value) == shown
+    assert format_factor(value) == shown
 
 
 def test_vm_steps_are_shown_where_they_explain_something() -> None:
@@ -282,7 +282,7 @@ def test_vm_steps_are_shown_where_they_explain_something() -> None:
 )
 def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
     """The limit is 20 characters here."""
-    assert shortened(text, 20) == shown
+    assert shorten(text, 20) == shown
 
 
 def finding(
@@ -350,5 +350,5 @@ def test_threads_have_no_share_of_a_blocks_time(ns: int, message: str) -> None:
 def test_a_blocked_loop_is_freed_and_its_time_is_not_saved() -> None:
     """The statement takes as long in a thread."""
     blocked = replace(finding(0.3, 300 * MS), category="blocked_loop")
-    assert gain(blocked) == "frees the event loop for up to 300 ms (30.0% of the run)"
+    assert saving_in_words(blocked) == "frees the event loop for up to 300 ms (30.0% of the run)"
     assert combined_saving([blocked, finding(0.3, 300 * MS, line=2)]) == ""

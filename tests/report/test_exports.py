@@ -30,11 +30,11 @@ from report.test_hostile_names import profile_of as hostile_profile
 from conftest import Run
 from queryprof.collect.reader import read_profile
 from queryprof.model import Frame, Profile, StackSample
-from queryprof.report.export.function_tree import function_tree
-from queryprof.report.export.functions import Statistics, with_statements
+from queryprof.report.export.function_tree import build_function_tree
+from queryprof.report.export.functions import Statistics, add_statements_to_statistics
 from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
-from queryprof.report.export.weights import OTHER, limit_nodes, weights_of
+from queryprof.report.export.weights import OTHER, call_path_weights, limit_nodes
 
 SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
 PROFILES = st.lists(
@@ -67,7 +67,7 @@ def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
     """This holds in each format, even if functions are hidden, with recursion, and without a call
     path.
     """
-    weights = limit_nodes(weights_of(profile), top)
+    weights = limit_nodes(call_path_weights(profile), top)
     stats = stats_of(pstats_file(weights))
     assert sum(own for _, _, own, _, _ in stats.values()) == pytest.approx(total_ns(profile) / 1e9)
     root = stats["~", 0, "<database time>"]
@@ -94,7 +94,7 @@ def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         aggregate("SELECT 1", (other, MAIN), 10**9, count=2),
     )
     path = tmp_path / "x.prof"
-    path.write_bytes(pstats_file(weights_of(profile)))
+    path.write_bytes(pstats_file(call_path_weights(profile)))
     found = pstats.Stats(str(path))
     assert found.total_tt == pytest.approx(4)
     found.print_callers()
@@ -119,21 +119,23 @@ def test_functions_begin_where_they_begin(queryprof: Run, script: Callable[[str]
     assert queryprof("merge", "y.qprof", "x.qprof", "x.qprof").returncode == 0
     for trace in ("x.qprof", "y.qprof"):
         nodes = {
-            weight.nodes[-2] for weight in weights_of(read_profile(trace)) if len(weight.nodes) > 2
+            weight.nodes[-2]
+            for weight in call_path_weights(read_profile(trace))
+            if len(weight.nodes) > 2
         }
         assert {(node.line, node.name) for node in nodes} == {(3, "load"), (7, "load")}
 
 
 def test_statements_that_begin_alike_stay_two() -> None:
     long = "SELECT " + "x" * 500
-    weights = weights_of(profile_of(aggregate(long + "1"), aggregate(long + "2")))
+    weights = call_path_weights(profile_of(aggregate(long + "1"), aggregate(long + "2")))
     assert len({weight.nodes[-1] for weight in weights}) == 2
     assert len(stats_of(pstats_file(weights))) == 4  # with main() and the root
 
 
 def test_stacks_are_estimates() -> None:
     profile = replace(profile_of(), stack_samples=(StackSample("S", (SITES[0], MAIN), 64, 10**6),))
-    (weight,) = weights_of(profile, takes_stacks=True)
+    (weight,) = call_path_weights(profile, takes_stacks=True)
     assert (weight.executions, weight.ns, len(weight.nodes)) == (64, 10**6, 3)
 
 
@@ -141,7 +143,7 @@ def test_stacks_are_estimates() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_only_names(name: str) -> None:
     profile = hostile_profile(name)
-    weights = weights_of(profile)
+    weights = call_path_weights(profile)
     assert json.loads(speedscope_file(weights, name))["name"] == name
     stats_of(pstats_file(weights))
 
@@ -176,7 +178,7 @@ def test_speedscope_takes_it(speedscope_schema: Any) -> None:
     ]
     for profile in profiles:
         for stacks in (False, True):
-            found = json.loads(speedscope_file(weights_of(profile, stacks), "queryprof"))
+            found = json.loads(speedscope_file(call_path_weights(profile, stacks), "queryprof"))
             jsonschema.validate(found, speedscope_schema)
 
 
@@ -302,13 +304,13 @@ def test_own_times_add_up_to_what_cprofile_measured() -> None:
         profile = profile_of(
             aggregate("A", (MAIN,), 3000, count=count), aggregate("B", (MAIN,), 1000, "fetchall")
         )
-        found = stats_of(with_statements(statistics, profile))
+        found = stats_of(add_statements_to_statistics(statistics, profile))
         assert sum(own for _, _, own, _, _ in found.values()) == pytest.approx(3.75)
         assert found[leaf][2] == pytest.approx(of_leaf)
         (node,) = [key for key in found if key[2] == "A"]
         assert found[node][2] == pytest.approx(3.0 - of_leaf)
         assert list(found[node][4]) == [load]
-    assert stats_of(with_statements(statistics, profile_of())) == statistics
+    assert stats_of(add_statements_to_statistics(statistics, profile_of())) == statistics
 
 
 def test_functions_as_a_tree() -> None:
@@ -330,17 +332,17 @@ def test_functions_as_a_tree() -> None:
         ),
         ("sql", 1, "SELECT ?"): (3, 3, 1.0, 1.0, {("m.py", 7, "walk"): (3, 3, 1.0, 1.0)}),
     }
-    root = function_tree(marshal.dumps(recursive))
+    root = build_function_tree(marshal.dumps(recursive))
     assert root.self_ns == 10 * 10**9
-    (module,) = root.ranked
-    assert [(one.name, one.self_ns) for one in module.ranked] == [
+    (module,) = root.children_by_time
+    assert [(one.name, one.self_ns) for one in module.children_by_time] == [
         ("a", 6 * 10**9),
         ("b", 3 * 10**9),
     ]
-    walks = [one.ranked[0] for one in module.ranked]
+    walks = [one.children_by_time[0] for one in module.children_by_time]
     assert [one.self_ns for one in walks] == [4 * 10**9, 2 * 10**9]
     # Its callers' shares: cProfile does not know whose statement it was.
-    leaves = [one.ranked[0] for one in walks]
+    leaves = [one.children_by_time[0] for one in walks]
     assert [(one.name, one.frame) for one in leaves] == [("SELECT ?", None)] * 2
     assert sum(one.self_ns for one in leaves) == 10**9
 

@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from queryprof.comparing.baseline_figures import Figures
+from queryprof.comparing.baseline_figures import StatementFigures
 from queryprof.growth.composed import Composed
 from queryprof.growth.growths import Run
 from queryprof.report.terminal.growth import print_growth
@@ -22,7 +22,11 @@ def test_a_change_of_plan_is_shown_where_it_happens() -> None:
             size,
             {"t": 10 * size},
             frozenset({"t"} if size > 1 else ()),
-            {"SELECT a FROM t": Figures(1, 1, 100 * size, 0, plans=SCAN if size < 4 else SEARCH)},
+            {
+                "SELECT a FROM t": StatementFigures(
+                    1, 1, 100 * size, 0, plans=SCAN if size < 4 else SEARCH
+                )
+            },
         )
         for size in (1, 2, 4, 8)
     )

@@ -317,6 +317,6 @@ def test_errors_show_names_of_files(queryprof: Callable[..., object], name: str)
     ):
         result = queryprof(*command)
         assert (result.returncode, len(result.stderr.splitlines())) == (2, 1), result.stderr
-        assert inert.visible(name) in result.stderr
+        assert inert.escape_control_characters(name) in result.stderr
         assert not CONTROL.search(result.stderr)
     assert not CONTROL.search(queryprof("report", "x", "--by", name).stderr)

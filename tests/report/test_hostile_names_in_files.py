@@ -13,7 +13,7 @@ from report.test_hostile_names import CONTROL, FUZZED, NAMES, comparisons, profi
 
 from queryprof.cli.compare import GATES
 from queryprof.comparing.baseline_deviations import Deviation
-from queryprof.comparing.baseline_figures import Figures, SiteFigures
+from queryprof.comparing.baseline_figures import SiteFigures, StatementFigures
 from queryprof.comparing.comparison import compare, regressions
 from queryprof.errors import QueryprofError
 from queryprof.model import (
@@ -27,7 +27,7 @@ from queryprof.report.comparison.github import comparison_github
 from queryprof.report.comparison.junit import comparison_junit
 from queryprof.report.places import Places
 from queryprof.report.text.failures import (
-    Excess,
+    ExceededBudget,
     budget_message,
     regression_message,
     stall_message,
@@ -56,7 +56,9 @@ def test_annotations_are_one_command_each(name: str) -> None:
         for line in text.splitlines():
             command = re.match(r"::error (file=([^,:]*),line=\d+,)?title=queryprof::(.*)", line)
             assert command, line
-            assert command[2] is None or unescaped(command[2]) == inert.visible(name)
+            assert command[2] is None or unescaped(command[2]) == inert.escape_control_characters(
+                name
+            )
             assert not CONTROL.search(unescaped(command[3]))
             assert "\n" not in unescaped(command[3])
 
@@ -69,7 +71,7 @@ def test_junit_is_xml(name: str) -> None:
     failed = regressions(comparison, GATES)
     document = minidom.parseString(comparison_junit(comparison, failed, Places()).encode())
     names = [case.getAttribute("name") for case in document.getElementsByTagName("testcase")]
-    assert inert.visible(name) in names or name.startswith("(")
+    assert inert.escape_control_characters(name) in names or name.startswith("(")
 
 
 @FUZZED
@@ -77,18 +79,18 @@ def test_junit_is_xml(name: str) -> None:
 def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
     """The output has no control character, and a name stays within one line."""
     frame = Frame(name, name, 3)
-    figures = Figures(3, 4, 5, 6, sites=(SiteFigures(frame, frame, 3),))
-    before = Figures(1, 4, 5, 6)
+    figures = StatementFigures(3, 4, 5, 6, sites=(SiteFigures(frame, frame, 3),))
+    before = StatementFigures(1, 4, 5, 6)
     cause = Cause(name, (frame,), 1, 9)
     step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
     messages = [
         regression_message([Deviation(name, before, figures, (name,))]),
-        budget_message([Excess(name, {name: figures})]),
+        budget_message([ExceededBudget(name, {name: figures})]),
         stall_message("max_stall_ms=1", [step]),
     ]
     plain = [
         regression_message([Deviation("SELECT", before, figures, ("x",))]),
-        budget_message([Excess("x", {"SELECT": figures}, "plans")]),
+        budget_message([ExceededBudget("x", {"SELECT": figures}, "plans")]),
         stall_message("max_stall_ms=1", [step]),
     ]
     for message, other in zip(messages, plain, strict=True):

@@ -23,7 +23,7 @@ from queryprof.analysis.report import Report
 from queryprof.model import Frame, Profile
 from queryprof.report.html.html_report import LARGE_BYTES, MARK, SCRIPTS, STYLES, html_page
 from queryprof.report.html.page_data import page_data
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 pytestmark = pytest.mark.once
 
@@ -136,7 +136,7 @@ def test_text_of_the_program_is_no_markup(name: str) -> None:
     found = html_page(page(hostile_profile(name)), name)
     assert tags(found) == tags(html_page(page(hostile_profile("plain")), "plain"))
     assert found.count("</script>") == 2
-    assert visible(name)[:200] in "\n".join(data_of(found)["strings"])
+    assert escape_control_characters(name)[:200] in "\n".join(data_of(found)["strings"])
 
 
 @pytest.mark.slow

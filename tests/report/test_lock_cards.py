@@ -9,9 +9,9 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from report.test_cards import MS, SITE, finding, findings
 
 from queryprof.analysis.call_sites import CallSite, place_of
-from queryprof.analysis.lock_holders import Holders
+from queryprof.analysis.lock_holders import LockHolders
 from queryprof.analysis.report import Report
-from queryprof.findings.find import _cause_of, _with_consequence
+from queryprof.findings.find import _key_of_cause, _merge_consequence
 from queryprof.findings.locks import Consequence, lock_findings
 from queryprof.findings.program import Program
 from queryprof.model import (
@@ -142,8 +142,8 @@ def test_what_holds_no_lock_at_a_known_place_has_no_other_cause(
     waits = replace(finding(0.4, 400), category="blocked_loop", statement="B", site=CallSite(frame))
     scan = replace(finding(0.4, 400), category="full_scan", statement="A", site=CallSite(frame))
     found = {("A", place_of(frame)): scan}
-    assert _cause_of(Consequence(waits, is_of_work=True, held_ns=held_ns), found) is None
-    assert _cause_of(
+    assert _key_of_cause(Consequence(waits, is_of_work=True, held_ns=held_ns), found) is None
+    assert _key_of_cause(
         Consequence(replace(waits, site=CallSite(QUERY)), True, 100),
         {("A", place_of(QUERY)): replace(scan, site=CallSite(QUERY))},
     )
@@ -153,10 +153,10 @@ def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
     """It is mentioned in the cause."""
     own = replace(finding(0.4, 400), evidence=("slow",))
     held = replace(own, category="long_transaction", evidence=("held",), doubt="No call waited.")
-    assert _with_consequence(own, Consequence(held, False)) == replace(
+    assert _merge_consequence(own, Consequence(held, False)) == replace(
         own, evidence=("slow", "held")
     )
-    waited = _with_consequence(own, Consequence(replace(held, doubt=""), False))
+    waited = _merge_consequence(own, Consequence(replace(held, doubt=""), False))
     assert waited.category == "long_transaction"
 
 
@@ -231,5 +231,5 @@ def test_two_callers_that_were_waited_for_are_two_findings() -> None:
 def test_one_path_on_two_hosts_is_two_files() -> None:
     held, waits = event("write", 1, 0, 50), event("wait", 2, 0, 50)
     waits = replace(waits, thread=Thread(2, "T2"))
-    assert Holders([held, waits], {1: "a", 2: "a"}).blockers_of(waits)
-    assert not Holders([held, waits], {1: "a", 2: "b"}).blockers_of(waits)
+    assert LockHolders([held, waits], {1: "a", 2: "a"}).blockers_of(waits)
+    assert not LockHolders([held, waits], {1: "a", 2: "b"}).blockers_of(waits)

@@ -9,14 +9,14 @@ import jsonschema
 import pytest
 from analysis.by_hand import golden, json_of, process
 
-from queryprof.analysis.loops import category_of, cumulative
+from queryprof.analysis.loops import cumulative_shares, stall_category
 from queryprof.analysis.report import Report
-from queryprof.analysis.summary import summary_of
+from queryprof.analysis.summary import summarize_durations
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
-from queryprof.report.json.schema import schema_of
+from queryprof.report.json.schema import document_schema
 from queryprof.report.places import Places
-from queryprof.report.terminal.loops import chart, print_loops
+from queryprof.report.terminal.loops import lag_chart, print_loops
 from queryprof.report.terminal.report import print_report
 
 pytestmark = pytest.mark.once
@@ -171,7 +171,7 @@ def test_no_loop() -> None:
 
 
 def test_json_follows_its_schema() -> None:
-    schema = schema_of("report")
+    schema = document_schema("report")
     document = json_of(Report(profile_of(loop())))
     jsonschema.validate(document, schema)
     (found,) = document["loops"]
@@ -191,7 +191,7 @@ def test_json_follows_its_schema() -> None:
     ],
 )
 def test_categories(changes: dict[str, object], category: str) -> None:
-    assert category == category_of(stall(**changes))
+    assert category == stall_category(stall(**changes))
 
 
 def test_the_worst_loop_comes_first() -> None:
@@ -202,10 +202,10 @@ def test_the_worst_loop_comes_first() -> None:
 
 
 def test_a_distribution_function_rises_to_one() -> None:
-    points = list(cumulative(distribution(5, 100, 100, 7000)))
+    points = list(cumulative_shares(distribution(5, 100, 100, 7000)))
     assert [share for _, share in points] == [0.25, 0.75, 1.0]
     assert points[-1][0] <= 7000
-    assert summary_of(Distribution()).p50_ns is None
+    assert summarize_durations(Distribution()).p50_ns is None
 
 
 def test_a_chart_of_two_loops_tells_them_apart_without_colour(
@@ -213,7 +213,7 @@ def test_a_chart_of_two_loops_tells_them_apart_without_colour(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     lags = {"before": distribution(*range(MS, 50 * MS, MS)), "after": distribution(1000, 90_000)}
-    text = chart(lags, 80)
+    text = lag_chart(lags, 80)
     assert "\x1b" not in text
     assert text.count("b") > 5
     assert text.count("a") > 2

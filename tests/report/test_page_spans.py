@@ -10,7 +10,7 @@ import pytest
 from queryprof.analysis.report import Report
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
-from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.numbers import TextNumbers
 from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.html.page_spans import PageSpans
 
@@ -31,7 +31,7 @@ def test_they_begin_after_the_first_process() -> None:
     merge_traces("all.qprof", ["a.qprof", "b.qprof"])
     profile = read_profile("all.qprof")
     begun = sorted(one.recorded_unix_ns for one in profile.processes)
-    numbers = Numbers(PagePlaces(profile), ())
+    numbers = TextNumbers(PagePlaces(profile), ())
     found = PageSpans(Report(profile), numbers).slowest()
     starts = sorted(one["start"] for one in found)
     assert len(starts) == 2

@@ -37,10 +37,10 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
-from queryprof.report.json.schema import schema_of
+from queryprof.report.json.schema import document_schema
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal.report import print_report, print_view
-from queryprof.report.terminal.sql import MAX_CHARACTERS, Sql
+from queryprof.report.terminal.sql import MAX_CHARACTERS, SqlText
 
 pytestmark = pytest.mark.once
 
@@ -305,7 +305,7 @@ def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True, color_system="standard")
     for characters in (MAX_CHARACTERS, MAX_CHARACTERS + 1, 1_000_007):
-        console.print(Sql(("SELECT " + "(" * 10**6)[:characters], 80))
+        console.print(SqlText(("SELECT " + "(" * 10**6)[:characters], 80))
     assert coloured == [MAX_CHARACTERS] * 3
     assert f"({MAX_CHARACTERS:,} characters)" not in text.getvalue()
     assert f"({MAX_CHARACTERS + 1:,} characters)" in text.getvalue()
@@ -332,7 +332,7 @@ def test_an_empty_profile(profile: Profile) -> None:
 @pytest.mark.slow
 def test_json_follows_its_schema(profile: Profile) -> None:
     """This includes an empty profile. Unknown values are null."""
-    schema = schema_of("report")
+    schema = document_schema("report")
     for each in (profile, Profile((), ()), Profile(profile.processes, ())):
         document = json_of(Report(each))
         jsonschema.validate(document, schema)

@@ -9,7 +9,7 @@ from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.model import Frame
-from queryprof.report.export.weights import OTHER, FunctionNode, Weight, limit_nodes
+from queryprof.report.export.weights import OTHER, CallPathWeight, FunctionNode, limit_nodes
 from queryprof.report.json.report import json_report
 
 pytestmark = pytest.mark.once
@@ -19,8 +19,8 @@ def test_a_function_that_calls_itself_counts_once() -> None:
     f, g, read, write = (
         FunctionNode("a.py", line, name) for line, name in enumerate(("f", "g", "r", "w"))
     )
-    weights = [Weight((f, f, read), 1, 10), Weight((g, write), 1, 15)]
-    assert limit_nodes(weights, 2) == [Weight((OTHER,), 1, 10), weights[1]]
+    weights = [CallPathWeight((f, f, read), 1, 10), CallPathWeight((g, write), 1, 15)]
+    assert limit_nodes(weights, 2) == [CallPathWeight((OTHER,), 1, 10), weights[1]]
 
 
 def test_an_unknown_line_is_none_in_json() -> None:

@@ -13,7 +13,7 @@ import queryprof
 from queryprof.analysis.report import Report
 from queryprof.errors import QueryprofError
 from queryprof.findings.finding import Finding
-from queryprof.findings.lookup import findings_of, sent_to
+from queryprof.findings.lookup import findings_of, statements_sent_to
 from queryprof.servers.postgresql.server import server_facts
 
 pytestmark = pytest.mark.once
@@ -63,7 +63,7 @@ def findings(dsn: str, statement: str, values: Any = None, times: int = 3) -> li
             if cursor.description:
                 cursor.fetchall()
     report = Report(recording.profile)
-    facts = server_facts(dsn, sent_to(report, "postgresql"))
+    facts = server_facts(dsn, statements_sent_to(report, "postgresql"))
     assert facts.plans, facts.refused
     found = findings_of(report, server=facts)
     return [one for one in found if one.category in ("full_scan", "bad_estimate")]
@@ -293,7 +293,7 @@ def test_operators_of_postgresql_are_kept_whole(dsn: str) -> None:
         connection.execute("SELECT id %% 3 - -5, name ~* 'x' FROM small WHERE id=%s", (1,))
         connection.execute("SELECT (ARRAY['SECRET-1', 'x'])[99887701], ARRAY[77665544]")
         connection.execute("SELECT (ARRAY[1, 2])[1:66554433]")
-    statements = sent_to(Report(recording.profile), "postgresql")
+    statements = statements_sent_to(Report(recording.profile), "postgresql")
     assert set(statements) >= {
         "SELECT id FROM small WHERE data @> ? AND data #>> ? = ?",
         "SELECT id %% ? - ?, name ~* ? FROM small WHERE id = %s",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from queryprof.servers.postgresql.plans import conjuncts_of, nodes_of
+from queryprof.servers.postgresql.plans import plan_nodes, split_conjuncts
 
 pytestmark = pytest.mark.once
 
@@ -48,7 +48,7 @@ OUTER = scan(**{"Parent Relationship": "Outer", "Plan Rows": 40, "Relation Name"
     ],
 )
 def test_what_a_condition_is_made_of(condition: str, parts: tuple[str, ...]) -> None:
-    assert conjuncts_of(condition) == parts
+    assert split_conjuncts(condition) == parts
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_what_a_condition_is_made_of(condition: str, parts: tuple[str, ...]) -> 
 def test_how_often_a_table_is_read(
     top: dict[str, Any], loops: float, rows: float, is_whole: bool
 ) -> None:
-    (found,) = (one for one in nodes_of(top) if one.table == "public.t")
-    assert (found.loops, found.rows, found.is_whole) == (loops, rows, is_whole)
+    (found,) = (one for one in plan_nodes(top) if one.table == "public.t")
+    assert (found.loops, found.rows, found.reads_whole_table) == (loops, rows, is_whole)

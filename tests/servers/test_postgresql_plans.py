@@ -22,7 +22,7 @@ from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import ServerFacts
 from queryprof.servers.postgresql.numbered import number_parameters
 from queryprof.servers.postgresql.server import server_facts
-from queryprof.servers.postgresql.times import times_of, without_values
+from queryprof.servers.postgresql.times import times_by_statement, tokens_without_values
 
 pytestmark = pytest.mark.once
 
@@ -237,12 +237,12 @@ def test_parameters_get_numbers(statement: str, expected: tuple[str, int] | None
 def test_the_server_s_text_is_compared_without_values() -> None:
     ours = "SELECT * FROM t WHERE a = %s AND b IN (?) AND c = 'x'"
     same = "select *  from T where a = $1 and b in ($2, $3,$4) and c = $5"
-    assert without_values(ours) == without_values(same)
-    assert without_values(ours) != without_values(same.replace("b in", "d in"))
+    assert tokens_without_values(ours) == tokens_without_values(same)
+    assert tokens_without_values(ours) != tokens_without_values(same.replace("b in", "d in"))
     rows = [(1, same, 3, 30.0), (2, same, 1, 30.0), (3, "SELECT 1", 9, 1.0), (None, None, 1, 1.0)]
     from queryprof.model.postgresql import ServerPlan
 
-    times = times_of({ours: ServerPlan((), 1.0, 0, (), (), 2)}, rows)
+    times = times_by_statement({ours: ServerPlan((), 1.0, 0, (), (), 2)}, rows)
     assert (times[ours].calls, times[ours].mean_ns) == (4, 15.0)
 
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from queryprof.sql.clauses import (
     MAX_DEPTH,
-    aliases_of,
     all_comparisons_of,
     clauses_of,
-    column_of,
-    compared_of,
+    compared_columns,
     comparisons_of,
     functions_in,
     names_in,
-    sorted_by,
-    text_of,
+    operand_column,
+    operand_text,
+    sort_terms,
+    tables_by_alias,
     verb_of,
 )
 from queryprof.sql.tokens import MAX_CHARACTERS, parameters_in, tokens_of
@@ -103,10 +103,10 @@ def test_what_is_compared(where: str, compared: list[tuple[str, ...]]) -> None:
     statement = f"SELECT x = y AS z FROM t WHERE {where} ORDER BY v"
     assert [
         (
-            text_of(statement, one.left),
+            operand_text(statement, one.left),
             one.operator,
-            text_of(statement, one.right),
-            column_of(one.left),
+            operand_text(statement, one.right),
+            operand_column(one.left),
         )
         for one in comparisons_of(statement)
     ] == compared
@@ -116,8 +116,8 @@ def test_what_is_assigned_is_not_compared() -> None:
     statement = (
         "INSERT INTO t VALUES (?) ON CONFLICT (a) DO UPDATE SET a = ?, b = b + 1 WHERE c = ?"
     )
-    assert [column_of(one.left) for one in comparisons_of(statement)] == ["c"]
-    assert [(one.clause, column_of(one.left)) for one in all_comparisons_of(statement)] == [
+    assert [operand_column(one.left) for one in comparisons_of(statement)] == ["c"]
+    assert [(one.clause, operand_column(one.left)) for one in all_comparisons_of(statement)] == [
         ("SET", "a"),
         ("SET", "b"),
         ("WHERE", "c"),
@@ -135,22 +135,22 @@ def test_what_is_sorted_by_and_other_names_of_tables() -> None:
         "SELECT date(a) FROM t AS x JOIN u y ON 1 GROUP BY date(x.a), b HAVING 1 ORDER BY c DESC,"
         " lower(d) LIMIT 1"
     )
-    assert [text_of(statement, term) for term in sorted_by(statement)] == [
+    assert [operand_text(statement, term) for term in sort_terms(statement)] == [
         "date(a)",
         "b",
         "c",
         "lower(d)",
     ]
-    assert aliases_of(statement).items() >= {"x": "t", "y": "u"}.items()
+    assert tables_by_alias(statement).items() >= {"x": "t", "y": "u"}.items()
 
 
 def test_what_is_compared_under_a_table_s_name() -> None:
     statement = (
         "SELECT 1 FROM main.a AS x JOIN b ON b.k = x.K AND lower(x.l) = b.m WHERE x.n > 1 AND o = 2"
     )
-    assert compared_of(statement, "X") == ("k", "n")
-    assert compared_of(statement, "b") == ("k", "m")
-    assert compared_of(statement, "a") == ()
+    assert compared_columns(statement, "X") == ("k", "n")
+    assert compared_columns(statement, "b") == ("k", "m")
+    assert compared_columns(statement, "a") == ()
 
 
 SQLISH = st.text(st.sampled_from(list("abS 1'\"`[]()?:@$.,;-/*\n=<>é\x00")), max_size=60)
@@ -162,9 +162,9 @@ def test_any_text_is_read(text: str) -> None:
     assert all(text[one.start : one.start + len(one.text)] == one.text for one in tokens)
     ends = [one.start + len(one.text) for one in tokens]
     assert ends == sorted(ends)
-    verb_of(text), clauses_of(text), list(sorted_by(text)), aliases_of(text)
+    verb_of(text), clauses_of(text), list(sort_terms(text)), tables_by_alias(text)
     for one in all_comparisons_of(text):
-        text_of(text, one.left), names_in(one.right), column_of(one.left)
+        operand_text(text, one.left), names_in(one.right), operand_column(one.left)
 
 
 NO_PARAMETERS = ["'?'", '"?"', "`:a`", "[@b]", "x'00'", "/*?*/1", "1--?\n", "1.5e3", "'it''s ?'"]
@@ -211,7 +211,7 @@ def test_a_long_statement_s_operands_are_of_few_tokens_each(statement: str) -> N
     tokens, compared = tokens_of(statement), all_comparisons_of(statement)
     operands = [operand for one in compared for operand in (one.left, one.right)]
     assert sum(map(len, operands)) <= 2 * (MAX_DEPTH + 1) * len(tokens)
-    assert sum(map(len, sorted_by(statement))) <= (MAX_DEPTH + 1) * len(tokens)
+    assert sum(map(len, sort_terms(statement))) <= (MAX_DEPTH + 1) * len(tokens)
     assert sys.getsizeof(compared) + sum(map(sys.getsizeof, compared)) <= 200 * len(tokens) + 200
 
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from queryprof.sql.triggers import triggers_in, triggers_of
+from queryprof.sql.triggers import fired_triggers, remaining_triggers
 
 pytestmark = pytest.mark.once
 
@@ -46,7 +46,7 @@ def test_as_sqlite_fires_them(statement: str) -> None:
     db.execute("DELETE FROM log")
     db.execute(statement)
     fired = {name for (name,) in db.execute("SELECT what FROM log")}
-    assert {one.name for one in triggers_of(statement, triggers_in(SCHEMA))} == fired
+    assert {one.name for one in fired_triggers(statement, remaining_triggers(SCHEMA))} == fired
     db.close()
 
 
@@ -54,10 +54,10 @@ def test_as_sqlite_fires_them(statement: str) -> None:
     "sql", ["", "CREATE TRIGGER", "CREATE TRIGGER a INSERT ON", "CREATE VIEW v AS SELECT 1"]
 )
 def test_what_creates_none(sql: str) -> None:
-    assert triggers_in([sql]) == ()
+    assert remaining_triggers([sql]) == ()
 
 
 def test_an_insert_that_may_update_fires_the_triggers_of_both() -> None:
     statement = "INSERT INTO note VALUES (1, 'a', 0) ON CONFLICT DO UPDATE SET seen = 1"
-    fired = {one.name for one in triggers_of(statement, triggers_in(SCHEMA))}
+    fired = {one.name for one in fired_triggers(statement, remaining_triggers(SCHEMA))}
     assert fired == {"added", "in text", "changed"}

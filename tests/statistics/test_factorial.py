@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES
-from queryprof.statistics.factorial import Effects, Trial, analyse, design
+from queryprof.statistics.factorial import Effects, Trial, compute_effects, design_trials
 
 pytestmark = pytest.mark.once
 
@@ -39,7 +39,7 @@ def trials(cells: Cells) -> dict[Trial, float]:
 
 
 def test_the_worked_example() -> None:
-    effects = analyse(["A", "B"], trials(EXAMPLE))
+    effects = compute_effects(["A", "B"], trials(EXAMPLE))
     assert (effects.mean, effects.replications, effects.error_degrees) == (41, 3, 8)
     assert [(e.name, e.effect, e.sum_of_squares) for e in effects.effects] == [
         ("A", 21.5, 5547),
@@ -54,7 +54,7 @@ def test_the_worked_example() -> None:
 
 def test_the_intervals_of_the_worked_example() -> None:
     """The errors' deviation is sqrt(102 / 8) = 3.571, that of effects 3.571 / sqrt(12) = 1.031."""
-    effects = analyse(["A", "B"], trials(EXAMPLE))
+    effects = compute_effects(["A", "B"], trials(EXAMPLE))
     assert effects.standard_error == pytest.approx(1.0308, abs=5e-5)
     width = 2.3060041 * (102 / 8 / 12) ** 0.5
     assert effects["A"].interval == pytest.approx((21.5 - width, 21.5 + width))
@@ -66,7 +66,7 @@ def test_the_intervals_of_the_worked_example() -> None:
 def test_without_replications_there_are_no_intervals() -> None:
     """Jain, example 17.1: 76% and 19% and 5% of the variation."""
     cells: Cells = {(-1, -1): (15,), (1, -1): (45,), (-1, 1): (25,), (1, 1): (75,)}
-    effects = analyse(["A", "B"], trials(cells))
+    effects = compute_effects(["A", "B"], trials(cells))
     assert (effects.mean, [e.effect for e in effects.effects]) == (40, [20, 10, 5])
     assert [round(e.share, 2) for e in effects.effects] == [0.76, 0.19, 0.05]
     assert {e.interval for e in effects.effects} == {None}
@@ -79,28 +79,28 @@ def test_the_multiplicative_model_of_factors() -> None:
     interact.
     """
     cells: Cells = {(-1, -1): (10, 10), (1, -1): (40, 40), (-1, 1): (90, 90), (1, 1): (360, 360)}
-    effects = analyse(["A", "B"], trials(cells), multiplicative=True)
+    effects = compute_effects(["A", "B"], trials(cells), multiplicative=True)
     assert effects.mean == pytest.approx(60)
     assert [e.effect for e in effects.effects] == pytest.approx([2, 3, 1])
     assert effects["A"].interval == pytest.approx((2, 2))
     assert effects["A", "B"].share == pytest.approx(0)
-    assert analyse(["A", "B"], trials(cells))["A", "B"].share > 0.1
+    assert compute_effects(["A", "B"], trials(cells))["A", "B"].share > 0.1
 
 
 def test_equal_responses_have_no_variation() -> None:
-    effects = analyse(["A"], dict.fromkeys(design(["A"], 3, seed=1), 0.1))
+    effects = compute_effects(["A"], dict.fromkeys(design_trials(["A"], 3, seed=1), 0.1))
     assert effects.mean == 0.1
     assert (effects["A"].effect, effects["A"].share, effects.error_share) == (0, 0, 0)
     assert not effects.is_certain(effects["A"])
 
 
 def test_a_design_has_every_trial_once_in_a_random_order() -> None:
-    run = design(list("ABC"), 4, seed=7)
+    run = design_trials(list("ABC"), 4, seed=7)
     assert len(run) == len(set(run)) == 32
     assert [trial.replication for trial in run] == [r for r in (1, 2, 3, 4) for _ in range(8)]
     orders = {tuple(t.levels for t in run[start : start + 8]) for start in (0, 8, 16, 24)}
     assert len(orders) == 4
-    assert run == design(list("ABC"), 4, seed=7) != design(list("ABC"), 4, seed=8)
+    assert run == design_trials(list("ABC"), 4, seed=7) != design_trials(list("ABC"), 4, seed=8)
 
 
 @st.composite
@@ -124,8 +124,8 @@ def test_the_additive_model_is_recovered(
     drawn: tuple[list[str], dict[tuple[int, ...], float], int],
 ) -> None:
     factors, model, replications = drawn
-    results = {t: noiseless(model, t) for t in design(factors, replications, seed=1)}
-    effects = analyse(factors, results)
+    results = {t: noiseless(model, t) for t in design_trials(factors, replications, seed=1)}
+    effects = compute_effects(factors, results)
     assert effects.mean == pytest.approx(model.pop(()), abs=1e-9)
     assert [e.effect for e in effects.effects] == pytest.approx(list(model.values()), abs=1e-9)
     assert effects.error_sum_of_squares == pytest.approx(0, abs=1e-9)
@@ -138,8 +138,8 @@ def test_the_multiplicative_model_is_recovered(
 ) -> None:
     factors, model, replications = drawn
     model = {chosen: q / 1000 for chosen, q in model.items()}
-    results = {t: exp(noiseless(model, t)) for t in design(factors, replications, seed=1)}
-    effects = analyse(factors, results, multiplicative=True)
+    results = {t: exp(noiseless(model, t)) for t in design_trials(factors, replications, seed=1)}
+    effects = compute_effects(factors, results, multiplicative=True)
     assert effects.mean == pytest.approx(exp(model.pop(())))
     assert [e.effect for e in effects.effects] == pytest.approx([exp(q) for q in model.values()])
 
@@ -150,8 +150,8 @@ def test_shares_add_up_to_the_whole(k: int, replications: int, seed: int, logs: 
     """The sums of squares add up to the variation around the mean."""
     draw = random.Random(seed)
     factors = list(NAMES[:k])
-    results = {t: draw.lognormvariate(3, 1) for t in design(factors, replications, seed)}
-    effects = analyse(factors, results, multiplicative=logs)
+    results = {t: draw.lognormvariate(3, 1) for t in design_trials(factors, replications, seed)}
+    effects = compute_effects(factors, results, multiplicative=logs)
     assert sum(e.share for e in effects.effects) + effects.error_share == pytest.approx(1)
     if not logs:
         variation = sum((y - effects.mean) ** 2 for y in results.values())
@@ -163,8 +163,8 @@ def test_intervals_cover_the_effects_in_95_of_100_experiments() -> None:
     covered = dict.fromkeys(model, 0)
     for seed in range(400):
         draw = random.Random(seed)
-        run = design(["A", "B"], 3, seed)
-        effects = analyse(["A", "B"], {t: draw.gauss(noiseless(model, t), 5) for t in run})
+        run = design_trials(["A", "B"], 3, seed)
+        effects = compute_effects(["A", "B"], {t: draw.gauss(noiseless(model, t), 5) for t in run})
         for chosen, interval in zip(model, intervals(effects), strict=True):
             covered[chosen] += interval[0] <= model[chosen] <= interval[1]
     assert {chosen: count / 400 for chosen, count in covered.items()} == pytest.approx(
@@ -189,41 +189,41 @@ def intervals(effects: Effects) -> list[tuple[float, float]]:
 )
 def test_impossible_factors_are_refused(factors: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        design(factors, 1, seed=0)
+        design_trials(factors, 1, seed=0)
 
 
 def test_an_experiment_without_replications_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        design(["A"], 0, seed=0)
+        design_trials(["A"], 0, seed=0)
 
 
 def test_incomplete_results_are_refused() -> None:
     results = trials(EXAMPLE)
     with pytest.raises(ValueError, match="no results"):
-        analyse(["A", "B"], {})
+        compute_effects(["A", "B"], {})
     del results[Trial((1, -1), 2)]
     message = (
         r"11 of 12 trials; the first that is missing is Trial\(levels=\(1, -1\), replication=2\)"
     )
     with pytest.raises(ValueError, match=message):
-        analyse(["A", "B"], results)
+        compute_effects(["A", "B"], results)
 
 
 @pytest.mark.parametrize("trial", [Trial((1,), 1), Trial((1, 0), 1), Trial((1, 1), 0)])
 def test_results_of_another_design_are_refused(trial: Trial) -> None:
     with pytest.raises(ValueError, match="not belong to a design with 2 factors"):
-        analyse(["A", "B"], {**trials(EXAMPLE), trial: 1})
+        compute_effects(["A", "B"], {**trials(EXAMPLE), trial: 1})
 
 
 @pytest.mark.parametrize("response", [nan, inf, -inf])
 def test_responses_must_be_finite(response: float) -> None:
     with pytest.raises(ValueError, match="not a finite number"):
-        analyse(["A"], {Trial((-1,), 1): 1, Trial((1,), 1): response})
+        compute_effects(["A"], {Trial((-1,), 1): 1, Trial((1,), 1): response})
 
 
 @pytest.mark.parametrize("response", [0, -1])
 def test_the_multiplicative_model_needs_positive_responses(response: float) -> None:
     results = {Trial((-1,), 1): 1, Trial((1,), 1): response}
-    assert analyse(["A"], results)["A"].effect == (response - 1) / 2
+    assert compute_effects(["A"], results)["A"].effect == (response - 1) / 2
     with pytest.raises(ValueError, match="use the additive one"):
-        analyse(["A"], results, multiplicative=True)
+        compute_effects(["A"], results, multiplicative=True)

@@ -8,24 +8,24 @@ from itertools import product
 import pytest
 
 from queryprof.report.terminal.tuning import print_pragmas
-from queryprof.statistics.factorial import Trial, analyse
+from queryprof.statistics.factorial import Trial, compute_effects
 from queryprof.statistics.pragma_effects import (
     RISKS,
-    Combination,
-    Factor,
+    PragmaCombination,
     PragmaExperiment,
+    PragmaFactor,
     pragmas_of,
 )
 
 pytestmark = pytest.mark.once
 
 FACTORS = (
-    Factor("synchronous", ("full", "normal")),
-    Factor("journal_mode", ("delete", "wal")),
+    PragmaFactor("synchronous", ("full", "normal")),
+    PragmaFactor("journal_mode", ("delete", "wal")),
 )
 
 
-def message(times_s: dict[tuple[int, int], tuple[float, float]], *factors: Factor) -> str:
+def message(times_s: dict[tuple[int, int], tuple[float, float]], *factors: PragmaFactor) -> str:
     """Return the output if each combination took this long, twice."""
     trials = {
         Trial(levels, number): seconds
@@ -36,8 +36,8 @@ def message(times_s: dict[tuple[int, int], tuple[float, float]], *factors: Facto
     for levels, both in times_s.items():
         pragmas = pragmas_of(factors, Trial(levels, 1))
         risks = tuple(RISKS[one] for one in pragmas if one in RISKS)
-        combinations.append(Combination(pragmas, both, risks))
-    effects = analyse([factor.name for factor in factors], trials, multiplicative=True)
+        combinations.append(PragmaCombination(pragmas, both, risks))
+    effects = compute_effects([factor.name for factor in factors], trials, multiplicative=True)
     found = PragmaExperiment(factors, effects, tuple(sorted(combinations, key=lambda c: c.mean_s)))
     text = io.StringIO()
     print_pragmas(found, text, 80)
@@ -61,7 +61,7 @@ def test_what_may_lose_commits_is_not_advised() -> None:
 
 def test_where_all_may_lose_something_none_is_called_safe() -> None:
     times_s = {levels: (4.0 / (3 + sum(levels)), 4.1 / (3 + sum(levels))) for levels in LEVELS}
-    text = message(times_s, Factor("synchronous", ("normal", "off")), FACTORS[1])
+    text = message(times_s, PragmaFactor("synchronous", ("normal", "off")), FACTORS[1])
     assert "loses nothing" not in text
     assert "not advised" in text
 

@@ -9,7 +9,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from queryprof.statistics.rank_sum import MAX_EXACT_PAIRS, rank_sum_p
+from queryprof.statistics.rank_sum import MAX_EXACT_PAIRS, rank_sum_p_value
 
 
 @pytest.mark.parametrize(("size", "others"), [(1, 1), (2, 3), (4, 4), (5, 2), (1, 6)])
@@ -18,15 +18,15 @@ def test_it_is_counted(size: int, others: int) -> None:
     sums = [sum(some) for some in combinations(range(1, size + others + 1), size)]
     for wanted in range(min(sums), max(sums) + 1):
         expected = sum(one >= wanted for one in sums) / comb(size + others, size)
-        assert rank_sum_p(wanted, size, others) == pytest.approx(expected)
+        assert rank_sum_p_value(wanted, size, others) == pytest.approx(expected)
 
 
 def test_both_ways_agree_where_they_meet() -> None:
     size, others = 20, 20
     assert size * others == MAX_EXACT_PAIRS
     for rank_sum in range(410, 600, 10):
-        exact = rank_sum_p(rank_sum, size, others)
-        normal = rank_sum_p(420 + (rank_sum - 410) * 38.34 / 36.97, size, others + 1)
+        exact = rank_sum_p_value(rank_sum, size, others)
+        normal = rank_sum_p_value(420 + (rank_sum - 410) * 38.34 / 36.97, size, others + 1)
         assert normal == pytest.approx(exact, abs=0.02)
 
 

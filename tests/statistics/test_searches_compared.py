@@ -3,7 +3,7 @@ fixed number, mean of 60 runs of 240 intervals with dips: after interval 40, and
 
 LinearSearch: flat 0.0 (0.0), writer 1.4 (3.5), readers 1.1 (2.2), rising 2.0 (4.4); ends after 16.
 HillClimbing: flat 0.0 (0.0), writer 5.9 (9.8), readers 2.2 (2.5), rising 4.6 (4.5); never ends.
-SteadySearch: flat 0.0 (0.0), writer 1.2 (2.9), readers 0.8 (2.8), rising 1.5 (5.1); ends after 35.
+SteadyWorkerSearch flat 0.0 (0.0), writer 1.2 (2.9), readers 0.8 (2.8), rising 1.5 (5.1); ends after 35.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from statistics import fmean
 import pytest
 from worker_searches import HillClimbing, LinearSearch
 
-from queryprof.statistics.worker_search import Search, SteadySearch
+from queryprof.statistics.worker_search import SteadyWorkerSearch, WorkerSearch
 
 pytestmark = pytest.mark.slow
 
 LOWEST, HIGHEST = 1, 16
 RUNS = 60
 INTERVALS = 240
-SEARCHING = SteadySearch.MAX_INTERVALS
+SEARCHING = SteadyWorkerSearch.MAX_INTERVALS
 NOISE = 0.05
 """The relative deviation of operations per interval."""
 
@@ -51,7 +51,7 @@ def rising(workers: int) -> float:
 
 
 PROGRAMS: tuple[Program, ...] = (flat, writer, readers, rising)
-SEARCHES: tuple[type, ...] = (LinearSearch, HillClimbing, SteadySearch)
+SEARCHES: tuple[type, ...] = (LinearSearch, HillClimbing, SteadyWorkerSearch)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Outcome:
     settled: int | None
 
 
-def run(search: Search, program: Program, dips: Dips, seed: int) -> Outcome:
+def run(search: WorkerSearch, program: Program, dips: Dips, seed: int) -> Outcome:
     draw = random.Random(seed)
     most = max(program(workers) for workers in range(LOWEST, HIGHEST + 1))
     regrets: list[float] = []
@@ -104,13 +104,13 @@ def mean_regret(kind: type, program: Program, dips: Dips) -> float:
 @pytest.mark.parametrize("dips", [NONE, SINGLE, BURSTS], ids=["no dips", "dips", "bursts"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_steady_search_is_near_the_best(program: Program, dips: Dips) -> None:
-    assert mean_regret(SteadySearch, program, dips) < 0.05
+    assert mean_regret(SteadyWorkerSearch, program, dips) < 0.05
 
 
 @pytest.mark.parametrize("dips", [SINGLE, BURSTS], ids=["dips", "bursts"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_steady_search_is_no_worse_than_the_others(program: Program, dips: Dips) -> None:
-    steady = mean_regret(SteadySearch, program, dips)
+    steady = mean_regret(SteadyWorkerSearch, program, dips)
     assert steady <= mean_regret(LinearSearch, program, dips)
     assert steady <= mean_regret(HillClimbing, program, dips)
 
@@ -119,7 +119,7 @@ def test_the_steady_search_is_no_worse_than_the_others(program: Program, dips: D
 def test_the_time_to_settle(program: Program) -> None:
     assert {o.settled for o in outcomes(LinearSearch, program, SINGLE)} == {16}
     assert {o.settled for o in outcomes(HillClimbing, program, SINGLE)} == {None}
-    steady = [o.settled for o in outcomes(SteadySearch, program, SINGLE)]
+    steady = [o.settled for o in outcomes(SteadyWorkerSearch, program, SINGLE)]
     assert all(settled is not None and settled <= SEARCHING for settled in steady)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from queryprof.statistics.throughput import (
     Variation,
-    curve,
     estimate_variation,
     intervals_disagree,
     is_certainly_lower,
-    mean,
+    throughput_curve,
+    winsorized_mean,
 )
 
 pytestmark = pytest.mark.once
@@ -41,8 +41,8 @@ def test_without_a_repetition_the_variation_is_unknown() -> None:
 
 
 def test_a_dip_counts_as_if_it_were_at_the_edge() -> None:
-    assert mean([100, 40, 100], deviation=0.03) == pytest.approx(98)
-    assert mean([99, 101, 100], deviation=0.03) == pytest.approx(100)
+    assert winsorized_mean([100, 40, 100], deviation=0.03) == pytest.approx(98)
+    assert winsorized_mean([99, 101, 100], deviation=0.03) == pytest.approx(100)
 
 
 def test_intervals_disagree_beyond_what_they_vary_by() -> None:
@@ -52,11 +52,11 @@ def test_intervals_disagree_beyond_what_they_vary_by() -> None:
 
 
 def test_a_difference_is_certain_if_its_interval_excludes_nothing() -> None:
-    low, high, near = curve({1: [80, 81, 79], 2: [100, 102, 98], 3: [101, 99, 103]})
+    low, high, near = throughput_curve({1: [80, 81, 79], 2: [100, 102, 98], 3: [101, 99, 103]})
     assert is_certainly_lower(low, high)
     assert not is_certainly_lower(high, low)
     assert not is_certainly_lower(high, near)
-    unknown, other = curve({1: [1], 2: [100]})
+    unknown, other = throughput_curve({1: [1], 2: [100]})
     assert not is_certainly_lower(unknown, other)
 
 
@@ -65,6 +65,8 @@ def test_equal_means_differ_in_5_of_100_experiments() -> None:
     lower = 0
     for seed in range(1000):
         draw = random.Random(seed)
-        one, two, *_ = curve({n: [draw.gauss(100, 5) for _ in range(4)] for n in range(1, 8)})
+        one, two, *_ = throughput_curve(
+            {n: [draw.gauss(100, 5) for _ in range(4)] for n in range(1, 8)}
+        )
         lower += is_certainly_lower(one, two) or is_certainly_lower(two, one)
     assert lower / 1000 == pytest.approx(0.05, abs=0.03)

@@ -13,14 +13,14 @@ from worker_searches import HillClimbing, LinearSearch
 from conftest import EXAMPLES
 from queryprof.report.terminal.tuning import print_workers
 from queryprof.statistics.throughput import WorkersResult
-from queryprof.statistics.worker_search import Search, SteadySearch
+from queryprof.statistics.worker_search import SteadyWorkerSearch, WorkerSearch
 
 pytestmark = pytest.mark.once
 
-SEARCHES = (LinearSearch, HillClimbing, SteadySearch)
+SEARCHES = (LinearSearch, HillClimbing, SteadyWorkerSearch)
 
 
-def asked(search: Search, *operations: float) -> list[int]:
+def asked(search: WorkerSearch, *operations: float) -> list[int]:
     """Return the numbers of workers that the search requests. The last one follows all
     observations.
     """
@@ -31,9 +31,9 @@ def asked(search: Search, *operations: float) -> list[int]:
     return numbers
 
 
-def settle(search: Search, operations: list[float]) -> int:
+def settle(search: WorkerSearch, operations: list[float]) -> int:
     """Return the number of intervals until the search settles, without noise."""
-    for interval in range(SteadySearch.MAX_INTERVALS + 1):
+    for interval in range(SteadyWorkerSearch.MAX_INTERVALS + 1):
         if search.is_settled:
             return interval
         search.observe(operations[search.workers - 1])
@@ -78,14 +78,14 @@ def test_hill_climbing_turns_round_at_a_bound() -> None:
 
 def test_the_steady_search_measures_a_grid_twice() -> None:
     """It goes up, then down, with larger steps for more workers, and repeats no number at once."""
-    search = SteadySearch(1, 16)
+    search = SteadyWorkerSearch(1, 16)
     up = [1, 2, 3, 5, 7, 11, 16]
     assert asked(search, *range(1, 8), *range(6, 0, -1)) == [*up, 11, 7, 5, 3, 2, 1, 16]
 
 
 def test_the_steady_search_repeats_a_dip() -> None:
     """The dip is at two workers, the best number. The linear search would have believed it."""
-    search = SteadySearch(1, 3)
+    search = SteadyWorkerSearch(1, 3)
     assert asked(search, 70, 50, 90, 101, 71, 91) == [1, 2, 3, 2, 1, 3, 2]
     search.observe(99)
     while not search.is_settled:
@@ -94,14 +94,14 @@ def test_the_steady_search_repeats_a_dip() -> None:
 
 
 def test_the_steady_search_prefers_fewer_of_equal_workers() -> None:
-    search = SteadySearch(1, 16)
+    search = SteadyWorkerSearch(1, 16)
     assert settle(search, [100.0] * 16) <= 40
     assert search.workers == search.best == 1
 
 
 def test_the_curve_has_all_observations() -> None:
-    search = SteadySearch(1, 2)
-    assert SteadySearch(1, 2).curve == ()
+    search = SteadyWorkerSearch(1, 2)
+    assert SteadyWorkerSearch(1, 2).curve == ()
     asked(search, 100, 200)
     assert [p.half_width for p in search.curve] == [None, None]
     asked(search, 105, 210)
@@ -132,8 +132,8 @@ def single_peaks(draw: st.DrawFn) -> list[float]:
 @given(single_peaks())
 def test_without_noise_the_steady_search_finds_the_peak(operations: list[float]) -> None:
     """It may find fewer workers with at most 2% less."""
-    search = SteadySearch(1, len(operations))
-    assert settle(search, operations) <= SteadySearch.MAX_INTERVALS
+    search = SteadyWorkerSearch(1, len(operations))
+    assert settle(search, operations) <= SteadyWorkerSearch.MAX_INTERVALS
     assert operations[search.best - 1] >= max(operations) * 0.98
     assert search.best - 1 <= operations.index(max(operations))
 
@@ -145,24 +145,24 @@ def test_without_noise_the_steady_search_finds_the_peak(operations: list[float])
     st.integers(0, 64),
     st.lists(st.one_of(st.just(0.0), st.floats(0, 1e9)), max_size=60),
 )
-@example(SteadySearch, 1, 1, [0.0, 0.0, 5e-324])  # half of it is 0
+@example(SteadyWorkerSearch, 1, 1, [0.0, 0.0, 5e-324])  # half of it is 0
 def test_searches_stay_within_their_bounds(
     kind: type, lowest: int, more: int, operations: list[float]
 ) -> None:
     """This holds for any observations, and the steady search ends in time."""
-    search: Search = kind(lowest, lowest + more)
+    search: WorkerSearch = kind(lowest, lowest + more)
     for figure in operations:
         assert lowest <= search.workers <= lowest + more
         search.observe(figure)
         assert lowest <= search.best <= lowest + more
         assert not search.is_settled or search.workers == search.best
-    if kind is SteadySearch and len(operations) >= SteadySearch.MAX_INTERVALS:
+    if kind is SteadyWorkerSearch and len(operations) >= SteadyWorkerSearch.MAX_INTERVALS:
         assert search.is_settled
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_one_number_needs_no_search(kind: type) -> None:
-    search: Search = kind(3, 3)
+    search: WorkerSearch = kind(3, 3)
     assert asked(search, 5, 4, 6) == [3, 3, 3, 3]
 
 

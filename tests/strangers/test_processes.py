@@ -115,13 +115,13 @@ def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
     """
     database = (recorded / "t.db").as_uri()
     with Judge() as judge:
-        judge.take(f"{database}?mode=ro", BEFORE)
-        judge.deadline(1)
+        judge.copy_database(f"{database}?mode=ro", BEFORE)
+        judge.set_deadline(1)
         with pytest.raises(OutOfTime):
             judge.rows(BEFORE, ONE_STEP)
         with pytest.raises(OutOfTime):
             judge.rows(BEFORE, "SELECT 1")
-        judge.deadline(60)
+        judge.set_deadline(60)
         assert judge.rows(BEFORE, "SELECT count(*) FROM t") == [(20_200,)]
 
 
@@ -179,10 +179,10 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
 LIMITED = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from queryprof.confined.process import confine_process, limit_files, limit_time
+from queryprof.confined.process import confine_process, limit_file_size, limit_cpu_time
 confine_process()
-limit_files(1000)
-limit_time(30)
+limit_file_size(1000)
+limit_cpu_time(30)
 soft = lambda name: resource.getrlimit(name)[0]
 assert soft(resource.RLIMIT_CORE) == 0
 assert soft(resource.RLIMIT_FSIZE) == 1000

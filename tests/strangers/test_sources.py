@@ -19,7 +19,7 @@ import pytest
 from conftest import Run
 from queryprof.collect.reader import read_profile
 from queryprof.model import Frame
-from queryprof.program.source_facts import SourceFacts, is_of_this_machine
+from queryprof.program.source_facts import SourceFacts, is_from_this_boot
 from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -101,7 +101,7 @@ def test_of_a_strangers_region_no_file_is_hashed() -> None:
             return self.boot  # type: ignore[no-any-return]
 
     def is_hashed(path: str, of: bytes) -> bool:
-        return is_of_this_machine(Region(path=path, boot=of.ljust(40, b"\0")))  # type: ignore[arg-type]
+        return is_from_this_boot(Region(path=path, boot=of.ljust(40, b"\0")))  # type: ignore[arg-type]
 
     assert is_hashed("", b"")
     assert is_hashed("/dev/shm/x", here) == bool(here)

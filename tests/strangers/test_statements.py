@@ -113,12 +113,12 @@ def test_the_judge_refuses_what_reaches_further(database: Path, library: str) ->
     """It refuses the text in any request, and continues."""
     place = database.parent
     with Judge(library=library) as judge:
-        judge.take(f"{database.as_uri()}?mode=ro", BEFORE)
+        judge.copy_database(f"{database.as_uri()}?mode=ro", BEFORE)
         for text in REFUSED:
             sql = text.format(place)
             before = {path: path.read_bytes() for path in place.iterdir()}
             with pytest.raises(StatementError, match=r"refused: |one statement|no such function"):
-                judge.do(BEFORE, sql)
+                judge.execute(BEFORE, sql)
             with pytest.raises(StatementError):
                 judge.rows(BEFORE, sql)
             with suppress(StatementError):  # a plan is made, and nothing is executed
@@ -134,7 +134,7 @@ def test_the_judge_refuses_what_reaches_further(database: Path, library: str) ->
 def test_the_judge_executes_what_stays(database: Path, library: str) -> None:
     for sql in ALLOWED:
         with Judge(library=library) as judge:
-            judge.take(f"{database.as_uri()}?mode=ro", BEFORE)
+            judge.copy_database(f"{database.as_uri()}?mode=ro", BEFORE)
             judge.rows(BEFORE, sql)
 
 
@@ -142,7 +142,7 @@ def test_the_judge_executes_what_stays(database: Path, library: str) -> None:
 def test_a_value_is_bounded(database: Path, library: str) -> None:
     """SQLite cannot be interrupted while it makes one."""
     with Judge(library=library) as judge:
-        judge.take(f"{database.as_uri()}?mode=ro", BEFORE)
+        judge.copy_database(f"{database.as_uri()}?mode=ro", BEFORE)
         with pytest.raises(StatementError, match="too big"):
             judge.rows(BEFORE, "SELECT length(hex(randomblob(400000000)))")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from queryprof.comparing.comparison_result import MetricChange, StatementChange
-from queryprof.report.inert import github_data, github_property
+from queryprof.report.inert import escape_github_message, escape_github_property
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import change_text, title
+from queryprof.report.text.comparison import change_line, changed_thing
 
 
 def comparison_github(failed: Iterable[StatementChange | MetricChange], places: Places) -> str:
@@ -24,7 +24,8 @@ def _annotation(change: StatementChange | MetricChange, places: Places) -> str:
     place = ""
     if frame:
         line = f"line={frame.line}," if frame.line else ""
-        place = f"file={github_property(places.file(frame.file))},{line}"
+        place = f"file={escape_github_property(places.file(frame.file))},{line}"
     return (
-        f"::error {place}title=queryprof::{github_data(f'{title(change)}: {change_text(change)}')}"
+        f"::error {place}title=queryprof::"
+        f"{escape_github_message(f'{changed_thing(change)}: {change_line(change)}')}"
     )

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange
-from queryprof.report.inert import xml_text
+from queryprof.report.inert import escape_xml
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import change_text, title, where
+from queryprof.report.text.comparison import change_line, changed_thing, most_changed_site
 
 
 def comparison_junit(
@@ -29,15 +29,15 @@ def comparison_junit(
         skipped="0",
     )
     for case in cases:
-        place = where(case, places) if isinstance(case, StatementChange) else ""
+        place = most_changed_site(case, places) if isinstance(case, StatementChange) else ""
         element = ET.SubElement(
             suite,
             "testcase",
             classname="queryprof.statements" if place else "queryprof.run",
-            name=xml_text(title(case)),
+            name=escape_xml(changed_thing(case)),
         )
         if case in failures:
-            text = f"{change_text(case)}, at {place}" if place else change_text(case)
-            ET.SubElement(element, "failure", message=xml_text(text), type="regression")
+            text = f"{change_line(case)}, at {place}" if place else change_line(case)
+            ET.SubElement(element, "failure", message=escape_xml(text), type="regression")
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)

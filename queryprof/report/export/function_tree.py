@@ -24,13 +24,13 @@ Called = dict[Function, list[tuple[Function, float]]]
 """For each caller, the functions it called, each with its cumulative time in seconds."""
 
 
-def function_tree(content: bytes) -> Node:
+def build_function_tree(content: bytes) -> Node:
     """Build the tree from a file that cProfile or `queryprof run --cprofile` wrote.
 
     Raises:
         ValueError: the file has another format.
     """
-    statistics = _check_content(content)
+    statistics = _load_cprofile_statistics(content)
     called: Called = defaultdict(list)
     for function, figures in statistics.items():
         for caller, of_caller in figures[-1].items():
@@ -64,15 +64,15 @@ def function_tree(content: bytes) -> Node:
 def _add_call(above: Node, function: Function, spent_s: float) -> Node:
     file, line, name = function
     if file == SQL_FILE:
-        node = above.child(name, None)
+        node = above.child_named(name, None)
     else:
         shown = "" if file == "~" else file
-        node = above.child(name, Frame(name, shown, line, "user", line))
+        node = above.child_named(name, Frame(name, shown, line, "user", line))
     node.self_ns += round(spent_s * 1e9)
     return node
 
 
-def _check_content(content: bytes) -> Statistics:
+def _load_cprofile_statistics(content: bytes) -> Statistics:
     try:
         found = marshal.loads(content)  # noqa: S302  # as pstats reads it: the person's own file
         for (file, line, name), (primitive, calls, own_s, all_s, callers) in found.items():

@@ -13,10 +13,10 @@ import os
 import re
 from typing import Any
 
-from queryprof.analysis.totals import group_by
+from queryprof.analysis.totals import group_aggregates
 from queryprof.model import Aggregate, Profile
 from queryprof.report.export.weights import MAX_NAME_CHARACTERS, SQL_FILE
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 Function = tuple[str, int, str]
 """(file, first line, name), as in cProfile."""
@@ -38,21 +38,27 @@ _METHOD = re.compile(r"<method '(\w+)' of '[\w.]*(?:Cursor|Connection)' objects>
 _FUNCTION = re.compile(r"<built-in method [\w.]*\.(connect)>")
 
 
-def with_statements(statistics: Statistics, profile: Profile) -> bytes:
+def add_statements_to_statistics(statistics: Statistics, profile: Profile) -> bytes:
     """Return the statistics of a program's main thread, with statements, as a file for pstats."""
     found: Statistics = dict(statistics)
     numbers: dict[str, int] = {}
     functions = _FunctionFinder(statistics, profile)
-    by_place = group_by(profile.aggregates, lambda a: (functions.function_of(a), a.operation))
+    by_place = group_aggregates(
+        profile.aggregates, lambda a: (functions.function_of(a), a.operation)
+    )
     for leaf, (*_, callers) in statistics.items():
-        operation = _operation(leaf)
+        operation = _leaf_operation(leaf)
         if operation is None:
             continue
         for caller, figures in callers.items():
             members = by_place.get((caller, operation), [])
-            for statement, share in _split_figures(members, figures).items():
+            for statement, share in _split_by_statement(members, figures).items():
                 number = numbers.setdefault(statement, len(numbers) + 1)
-                node = (SQL_FILE, number, visible(statement[:MAX_NAME_CHARACTERS]))
+                node = (
+                    SQL_FILE,
+                    number,
+                    escape_control_characters(statement[:MAX_NAME_CHARACTERS]),
+                )
                 found[node] = _add_share(found.get(node), caller, share, 1)
                 found[leaf] = _add_share(found[leaf], caller, share, -1)
     return (
@@ -85,13 +91,13 @@ def read_and_remove_statistics(path: str) -> Statistics | None:
     return found if isinstance(found, dict) else None
 
 
-def _operation(leaf: Function) -> str | None:
+def _leaf_operation(leaf: Function) -> str | None:
     """Return the driver's operation that a leaf represents; None for other functions."""
     matched = _METHOD.fullmatch(leaf[2]) or _FUNCTION.fullmatch(leaf[2])
     return matched[1] if matched and leaf[0] == "~" else None
 
 
-def _split_figures(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
+def _split_by_statement(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
     """Split a leaf's figures among its statements, by their time.
 
     The trace may have more calls than cProfile, which sees one thread only. The numbers of calls
@@ -105,7 +111,7 @@ def _split_figures(members: list[Aggregate], figures: Figures) -> dict[str, Figu
     known = min(1.0, counted / calls) if calls else 0.0
     seen = min(1.0, calls / counted)
     found = {}
-    for statement, group in group_by(members, lambda a: a.statement).items():
+    for statement, group in group_aggregates(members, lambda a: a.statement).items():
         runs = round(sum(a.count for a in group) * seen)
         part = known * sum(a.self_ns for a in group) / spent_ns
         found[statement] = (min(runs, primitive), runs, own_s * part, all_s * part)

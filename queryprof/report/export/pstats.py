@@ -15,7 +15,7 @@ from __future__ import annotations
 import marshal
 from itertools import pairwise
 
-from queryprof.report.export.weights import ROOT, FunctionNode, Weight
+from queryprof.report.export.weights import ROOT, CallPathWeight, FunctionNode
 
 MARK = b"\nqueryprof export\n"
 """The bytes after the marshalled dict. Readers ignore these bytes; queryprof recognizes its own
@@ -26,12 +26,12 @@ Figures = list[float]
 """Primitive calls, calls, own time and cumulative time, in ns."""
 
 
-def pstats_file(weights: list[Weight]) -> bytes:
+def pstats_file(weights: list[CallPathWeight]) -> bytes:
     """Return the statistics file. A recursive function's time counts once per path."""
     nodes: dict[FunctionNode, Figures] = {ROOT: [0, 0, 0, 0]}
     callers: dict[FunctionNode, dict[FunctionNode, Figures]] = {}
 
-    def add(figures: Figures, weight: Weight, is_own: bool) -> None:
+    def add(figures: Figures, weight: CallPathWeight, is_own: bool) -> None:
         for at, value in enumerate(
             (weight.executions, weight.executions, weight.ns if is_own else 0, weight.ns)
         ):
@@ -47,8 +47,8 @@ def pstats_file(weights: list[Weight]) -> bytes:
     content = marshal.dumps(
         {
             tuple(node): (
-                *_seconds(figures),
-                {tuple(one): _seconds(of) for one, of in callers.get(node, {}).items()},
+                *_figures_in_seconds(figures),
+                {tuple(one): _figures_in_seconds(of) for one, of in callers.get(node, {}).items()},
             )
             for node, figures in nodes.items()
         }
@@ -56,6 +56,6 @@ def pstats_file(weights: list[Weight]) -> bytes:
     return content + MARK
 
 
-def _seconds(figures: Figures) -> tuple[int, int, float, float]:
+def _figures_in_seconds(figures: Figures) -> tuple[int, int, float, float]:
     primitive, calls, own_ns, all_ns = figures
     return int(primitive), int(calls), own_ns / 1e9, all_ns / 1e9

@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from queryprof.report.export.weights import SQL_FILE, FunctionNode, Weight
+from queryprof.report.export.weights import SQL_FILE, CallPathWeight, FunctionNode
 from queryprof.version import __version__
 
 MARK = b'{"exporter":"queryprof '
 
 
-def speedscope_file(weights: list[Weight], name: str) -> bytes:
+def speedscope_file(weights: list[CallPathWeight], name: str) -> bytes:
     """Return the file, with one stack per weight; times are in ns."""
     numbers: dict[FunctionNode, int] = {}
     samples = [[numbers.setdefault(node, len(numbers)) for node in w.nodes] for w in weights]
@@ -23,7 +23,7 @@ def speedscope_file(weights: list[Weight], name: str) -> bytes:
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "activeProfileIndex": 0,
-        "shared": {"frames": [_frame(node) for node in numbers]},
+        "shared": {"frames": [_speedscope_frame(node) for node in numbers]},
         "profiles": [
             {
                 "type": "sampled",
@@ -39,6 +39,6 @@ def speedscope_file(weights: list[Weight], name: str) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _frame(node: FunctionNode) -> dict[str, Any]:
+def _speedscope_frame(node: FunctionNode) -> dict[str, Any]:
     has_place = node.file not in (SQL_FILE, "~")
     return {"name": node.name, **({"file": node.file, "line": node.line} if has_place else {})}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from queryprof.analysis.totals import executions_of
 from queryprof.model import CallPath, Frame, Profile
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
 
 SQL_FILE = "sql"
@@ -31,7 +31,7 @@ OTHER = FunctionNode("~", 0, "(other)")
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class CallPathWeight:
     """A statement's executions from one call path.
 
     `nodes` starts with the outermost function and ends with the statement.
@@ -42,7 +42,7 @@ class Weight:
     ns: int
 
 
-def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
+def call_path_weights(profile: Profile, takes_stacks: bool = False) -> list[CallPathWeight]:
     """Return the call paths of a profile. Their times add up to the database time.
 
     Args:
@@ -64,7 +64,7 @@ def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
                 add(a.statement, a.path, executions_of([a]), a.self_ns)
     nodes = _NodeMaker(profile, (path for _, path in paths))
     return [
-        Weight((*nodes.nodes_of(path), nodes.statement(statement)), executions, ns)
+        CallPathWeight((*nodes.nodes_of(path), nodes.statement(statement)), executions, ns)
         for (statement, path), (executions, ns) in paths.items()
     ]
 
@@ -88,9 +88,9 @@ class _NodeMaker:
     def nodes_of(self, path: CallPath) -> list[FunctionNode]:
         return [
             FunctionNode(
-                visible(self._places.file(frame.file)),
+                escape_control_characters(self._places.file(frame.file)),
                 self._first_line(frame),
-                visible(frame.function),
+                escape_control_characters(frame.function),
             )
             for frame in reversed(path)
         ]
@@ -98,14 +98,14 @@ class _NodeMaker:
     def statement(self, statement: str) -> FunctionNode:
         known = self._statements.get(statement)
         if known is None:
-            name = visible(statement[:MAX_NAME_CHARACTERS])
+            name = escape_control_characters(statement[:MAX_NAME_CHARACTERS])
             known = self._statements[statement] = FunctionNode(
                 SQL_FILE, len(self._statements) + 1, name
             )
         return known
 
 
-def limit_nodes(weights: list[Weight], top: int | None) -> list[Weight]:
+def limit_nodes(weights: list[CallPathWeight], top: int | None) -> list[CallPathWeight]:
     """Keep the `top` most expensive nodes and replace all others by OTHER.
 
     The total time stays the same. Consecutive OTHER nodes become one.
@@ -126,7 +126,7 @@ def limit_nodes(weights: list[Weight], top: int | None) -> list[Weight]:
                 nodes.append(shown)
         before = found.get(tuple(nodes), (0, 0))
         found[tuple(nodes)] = (before[0] + weight.executions, before[1] + weight.ns)
-    return [Weight(nodes, *sums) for nodes, sums in found.items()]
+    return [CallPathWeight(nodes, *sums) for nodes, sums in found.items()]
 
 
 def node_label(node: FunctionNode) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queryprof.findings.finding import Finding
-from queryprof.report.findings.text import change_at, gain, title
-from queryprof.report.inert import visible
+from queryprof.report.findings.text import category_title, place_to_change, saving_in_words
+from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
 
 MAX_CHARACTERS = 2000
@@ -35,7 +35,7 @@ MAX_EVIDENCE, MAX_EVIDENCE_CHARACTERS = 4, 120
 def brief_fields(finding: Finding, places: Places) -> Mapping[str, Any]:
     """Return a finding's fields. Empty fields are omitted."""
     texts = {
-        "place": change_at(finding, places),
+        "place": place_to_change(finding, places),
         "statement": finding.statement,
         "fix": finding.fix,
         "code": finding.code,
@@ -46,12 +46,12 @@ def brief_fields(finding: Finding, places: Places) -> Mapping[str, Any]:
     fields: dict[str, Any] = {
         "identity": finding.identity,
         "category": finding.category,
-        "title": title(finding),
+        "title": category_title(finding),
         "severity": str(finding.severity),
-        "gain": gain(finding),
-        **{name: shortened(text, FIELD_LIMITS[name]) for name, text in texts.items() if text},
+        "gain": saving_in_words(finding),
+        **{name: shorten_text(text, FIELD_LIMITS[name]) for name, text in texts.items() if text},
         "evidence": [
-            shortened(one, MAX_EVIDENCE_CHARACTERS) for one in finding.evidence[:MAX_EVIDENCE]
+            shorten_text(one, MAX_EVIDENCE_CHARACTERS) for one in finding.evidence[:MAX_EVIDENCE]
         ],
     }
     return shorten_fields(fields, MAX_CHARACTERS)
@@ -68,13 +68,13 @@ def shorten_fields(fields: dict[str, Any], max_characters: int) -> dict[str, Any
         if isinstance(value, list):
             fields[longest] = value[: len(value) // 2]
         else:
-            fields[longest] = shortened(str(value), max(8, len(str(value)) // 2))
+            fields[longest] = shorten_text(str(value), max(8, len(str(value)) // 2))
     return fields
 
 
-def shortened(text: str, max_characters: int) -> str:
+def shorten_text(text: str, max_characters: int) -> str:
     """Escape control characters and cut the text to `max_characters`."""
-    shown = visible(text)
+    shown = escape_control_characters(text)
     return shown if len(shown) <= max_characters else shown[: max_characters - 3] + "..."
 
 

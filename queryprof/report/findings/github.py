@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.findings.finding import Finding, Severity
-from queryprof.report.findings.text import message
-from queryprof.report.inert import github_data, github_property
+from queryprof.report.findings.text import one_paragraph_message
+from queryprof.report.inert import escape_github_message, escape_github_property
 from queryprof.report.places import Places
 
 COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
@@ -22,9 +22,9 @@ def _annotation(finding: Finding, places: Places) -> str:
     place = ""
     if frame:
         line = f"line={frame.line}," if frame.line else ""
-        place = f"file={github_property(places.file(frame.file))},{line}"
-    name = github_property(finding.category)
+        place = f"file={escape_github_property(places.file(frame.file))},{line}"
+    name = escape_github_property(finding.category)
     return (
         f"::{COMMANDS[finding.severity]} {place}title=queryprof"
-        f" {name}::{github_data(message(finding))}"
+        f" {name}::{escape_github_message(one_paragraph_message(finding))}"
     )

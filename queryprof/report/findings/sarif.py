@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import CATEGORIES, Finding, Severity
-from queryprof.report.findings.text import message
-from queryprof.report.inert import json_text, visible
+from queryprof.report.findings.text import one_paragraph_message
+from queryprof.report.inert import escape_control_characters, serialize_json
 from queryprof.report.places import Places
 from queryprof.version import __version__
 
@@ -34,29 +34,29 @@ def findings_sarif(findings: Sequence[Finding], places: Places) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, places, names) for finding in findings],
+        "results": [_sarif_result(finding, places, names) for finding in findings],
     }
-    return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    return serialize_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _result(finding: Finding, places: Places, names: list[str]) -> dict[str, Any]:
+def _sarif_result(finding: Finding, places: Places, names: list[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.category,
         "ruleIndex": names.index(finding.category),
         "level": LEVELS[finding.severity],
         "rank": RANKS[finding.severity],
-        "message": {"text": visible(message(finding))},
+        "message": {"text": escape_control_characters(one_paragraph_message(finding))},
         "partialFingerprints": {"queryprof/v1": finding.identity},
         "properties": {"statement": finding.statement, "gain_ns": finding.gain_ns},
     }
-    if location := _location(finding.site, places):
+    if location := _sarif_location(finding.site, places):
         result["locations"] = [location]
-    if finding.loop and (location := _location(finding.loop, places)):
+    if finding.loop and (location := _sarif_location(finding.loop, places)):
         result["relatedLocations"] = [{**location, "message": {"text": "the loop"}}]
     return result
 
 
-def _location(site: CallSite, places: Places) -> dict[str, Any] | None:
+def _sarif_location(site: CallSite, places: Places) -> dict[str, Any] | None:
     frame = site.frame
     if not frame or not frame.file:
         return None

@@ -10,14 +10,14 @@ from queryprof.findings.whole import BUSY
 from queryprof.report.places import Places
 
 
-def nothing_found(unknown: Sequence[str]) -> str:
+def no_findings_sentence(unknown: Sequence[str]) -> str:
     """Return the sentence for an empty list. `unknown` lists causes that could not be checked."""
     if unknown:
         return "No findings in the known data."
     return "No findings: no cause that queryprof knows takes much of the time."
 
 
-def title(finding: Finding) -> str:
+def category_title(finding: Finding) -> str:
     """Return the title of the finding's category."""
     return CATEGORIES[finding.category].title
 
@@ -37,7 +37,7 @@ COUNTS = {2: "Two changes", 3: "Three changes"}
 
 def headline(finding: Finding, places: Places) -> str:
     """Describe the finding in one line: place, title and saving."""
-    return f"{places.site(finding.site)}: {title(finding)}, {gain(finding)}"
+    return f"{places.site(finding.site)}: {category_title(finding)}, {saving_in_words(finding)}"
 
 
 def combined_saving(findings: Sequence[Finding]) -> str:
@@ -74,7 +74,7 @@ def server_hint(findings: Sequence[Finding]) -> str:
     )
 
 
-def gain(finding: Finding) -> str:
+def saving_in_words(finding: Finding) -> str:
     """Return the time that a fix saves, or the statement's time if no fix is known."""
     if not finding.gain_ns:
         return NO_TIME.get(finding.category, "saving unknown")
@@ -86,7 +86,7 @@ def gain(finding: Finding) -> str:
     return f"{wins} {limit} {saved} ({share} of the {finding.whole})"
 
 
-def change_at(finding: Finding, places: Places) -> str:
+def place_to_change(finding: Finding, places: Places) -> str:
     """Return the place to change: the call, its caller and the loop around it."""
     place = places.site(finding.site)
     for caller in finding.site.callers[:1]:
@@ -96,26 +96,26 @@ def change_at(finding: Finding, places: Places) -> str:
     return place
 
 
-def code_of_fix(finding: Finding) -> list[str]:
+def fix_code(finding: Finding) -> list[str]:
     """Return the fix as SQL or Python, and as a migration if it is an index."""
     return [code for code in (finding.code, finding.migration) if code]
 
 
-def details(finding: Finding) -> Iterator[tuple[str, str]]:
+def detail_lines(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield the lines below the statement with their kinds: evidence, fix, code or doubt."""
     for evidence in finding.evidence:
         yield "evidence", evidence
     yield "fix", finding.fix
-    for code in code_of_fix(finding):
+    for code in fix_code(finding):
         for line in code.splitlines():
             yield "code", line
     if finding.doubt:
         yield "doubt", f"Not sure: {finding.doubt}"
 
 
-def message(finding: Finding) -> str:
+def one_paragraph_message(finding: Finding) -> str:
     """Return the whole finding as one paragraph, for tools that show only one."""
-    parts = [f"{title(finding)}: {gain(finding)}", *finding.evidence]
+    parts = [f"{category_title(finding)}: {saving_in_words(finding)}", *finding.evidence]
     rest = [
         finding.fix,
         *([finding.code] if finding.code else []),

@@ -16,21 +16,21 @@ from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.findings.finding import Finding
-from queryprof.findings.proved import planned_in
-from queryprof.findings.unknown_causes import unknown_causes
+from queryprof.findings.proved import statements_with_plan_findings
+from queryprof.findings.unknown_causes import unknown_data_notes
 from queryprof.model import Frame
 from queryprof.report.findings.text import (
-    change_at,
+    category_title,
     combined_saving,
-    details,
-    gain,
-    nothing_found,
-    title,
+    detail_lines,
+    no_findings_sentence,
+    place_to_change,
+    saving_in_words,
 )
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
-from queryprof.report.text.cards import figures, findings_at, one_line_summary
-from queryprof.report.text.loops import verdict
+from queryprof.report.text.cards import figure_lines, findings_at, one_line_summary
+from queryprof.report.text.loops import stall_description
 from queryprof.report.text.plans import marked_steps
 
 SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
@@ -45,7 +45,7 @@ CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
 NOT_ENDED = "The recorded block has not ended yet."
 
 
-def cards(
+def summary_cards_html(
     report: Report | None,
     findings: Sequence[Finding] = (),
     source: SourceLines | None = None,
@@ -64,7 +64,9 @@ def cards(
     """
     page = _Cards(report, findings, source, heading, ways) if report else None
     parts = page.parts(compared) if page else [_build_element("p", NOT_ENDED)]
-    return tostring(_build_element("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
+    return tostring(
+        _build_element("div", _style_element(), *parts, cls=CLASSES), "unicode", method="html"
+    )
 
 
 def _build_element(name: str, *inside: Element | str, cls: str = "") -> Element:
@@ -76,24 +78,24 @@ def _build_element(name: str, *inside: Element | str, cls: str = "") -> Element:
             made.append(one)
             last = one
         elif last is None:
-            made.text = (made.text or "") + visible(one)
+            made.text = (made.text or "") + escape_control_characters(one)
         else:
-            last.tail = (last.tail or "") + visible(one)
+            last.tail = (last.tail or "") + escape_control_characters(one)
     return made
 
 
 @cache
-def _styles() -> str:
+def _read_stylesheet() -> str:
     return files("queryprof.report.html").joinpath("page").joinpath("cards.css").read_text("utf-8")
 
 
-def _style() -> Element:
+def _style_element() -> Element:
     style = Element("style")
-    style.text = _styles()
+    style.text = _read_stylesheet()
     return style
 
 
-def _code(lines: Iterable[tuple[str, bool]]) -> Element:
+def _code_block(lines: Iterable[tuple[str, bool]]) -> Element:
     """Return lines in a fixed-width font. Lines with a true flag are bold."""
     made = Element("pre")
     for text, is_marked in lines:
@@ -136,10 +138,12 @@ class _Cards:
         return found
 
     def _what_to_do(self) -> list[Element]:
-        unknown = tuple(unknown_causes(self._report, planned_in(self._findings)))
+        unknown = tuple(
+            unknown_data_notes(self._report, statements_with_plan_findings(self._findings))
+        )
         doubts = [_build_element("p", f"! {one}", cls="caution") for one in unknown]
         if not self._findings:
-            return [_build_element("p", nothing_found(unknown)), *doubts]
+            return [_build_element("p", no_findings_sentence(unknown)), *doubts]
         found_fixes = [one for one in self._findings if not one.is_unexplained]
         if not found_fixes:
             return doubts
@@ -154,17 +158,17 @@ class _Cards:
         lines: list[Element] = [
             _build_element(
                 "div",
-                _build_element("b", title(finding)),
+                _build_element("b", category_title(finding)),
                 " ",
                 _build_element("span", f"({finding.severity})", cls=f"severity {finding.severity}"),
-                f" {gain(finding)}",
+                f" {saving_in_words(finding)}",
             ),
-            _build_element("div", change_at(finding, self._places)),
+            _build_element("div", place_to_change(finding, self._places)),
             *self._source_of(finding.site.frame),
         ]
-        for kind, text in details(finding):
+        for kind, text in detail_lines(finding):
             if kind == "code":
-                lines.append(_code((line, False) for line in text.splitlines()))
+                lines.append(_code_block((line, False) for line in text.splitlines()))
             else:
                 lines.append(_build_element("div", "-> " * (kind == "fix") + text, cls=kind))
         return _build_element("div", *lines, cls="card")
@@ -173,7 +177,7 @@ class _Cards:
         """Return the frame's source line as code, or [] if the source is unknown."""
         around = self._source(frame) if self._source and frame else None
         return [
-            _code([(f"{number}  {text.strip()}", False)])
+            _code_block([(f"{number}  {text.strip()}", False)])
             for number, text in around or ()
             if frame and number == frame.line
         ]
@@ -210,9 +214,9 @@ class _Cards:
             ),
             _build_element("div", self._places.site(one.site) + caller),
             *self._source_of(one.site.frame),
-            _code([(text + cut, False)]),
+            _code_block([(text + cut, False)]),
             *(_build_element("div", note, cls="caution") for note in notes),
-            *(_build_element("div", line, cls="figures") for line in figures(one, notes)),
+            *(_build_element("div", line, cls="figures") for line in figure_lines(one, notes)),
             *self._plan(one),
             cls="card",
         )
@@ -223,7 +227,7 @@ class _Cards:
         more = len(lines) - PLAN_LINES
         if more > 0:
             lines = [*lines[:PLAN_LINES], (f"... ({more} more lines)", False)]
-        return [_build_element("div", "plan", cls="dim"), _code(lines)] if lines else []
+        return [_build_element("div", "plan", cls="dim"), _code_block(lines)] if lines else []
 
     def _stalls(self) -> list[Element]:
         stalls = [stall for loop in self._report.loops for stall in loop.stalls]
@@ -235,7 +239,9 @@ class _Cards:
                 self._heading, f"The event loop stalled ({counted(len(stalls), 'place')})"
             )
         ]
-        return found + [_build_element("p", verdict(one, self._places)) for one in stalls[:STALLS]]
+        return found + [
+            _build_element("p", stall_description(one, self._places)) for one in stalls[:STALLS]
+        ]
 
     def _errors(self) -> list[Element]:
         errors = self._report.errors

@@ -82,12 +82,12 @@ def html_page(data: dict[str, Any], title: str) -> str:
         data: see page_data.
         title: of the browser window.
     """
-    style, script = _parts()
+    style, script = _styles_and_scripts()
     policy = "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
+            f"script-src '{_csp_hash(script)}'",
+            f"style-src '{_csp_hash(style)}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -109,7 +109,7 @@ def html_page(data: dict[str, Any], title: str) -> str:
 
 
 @cache
-def _parts() -> tuple[str, str]:
+def _styles_and_scripts() -> tuple[str, str]:
     """Return the styles, and the scripts wrapped in a function so that they define no globals."""
     page = files("queryprof.report.html").joinpath("page")
     styles = [page.joinpath(f"{name}.css").read_text("utf-8") for name in STYLES]
@@ -117,5 +117,5 @@ def _parts() -> tuple[str, str]:
     return "".join(styles), '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

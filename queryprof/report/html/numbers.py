@@ -7,13 +7,13 @@ from typing import Any
 
 from queryprof.model import Frame
 from queryprof.report.html.page_places import PagePlaces
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 MAX_TEXT_CHARACTERS = 20_000
 NONE = -1
 
 
-class Numbers:
+class TextNumbers:
     """Assign the numbers, in order of first use.
 
     Args:
@@ -27,15 +27,15 @@ class Numbers:
         self._known: dict[Frame, int] = {}
         self._statements = {statement: number for number, statement in enumerate(statements)}
 
-    def text(self, text: str | None) -> int:
+    def text_number(self, text: str | None) -> int:
         if text is None:
             return NONE
-        shown = visible(
+        shown = escape_control_characters(
             text if len(text) <= MAX_TEXT_CHARACTERS else text[:MAX_TEXT_CHARACTERS] + " ..."
         )
         return self._strings.setdefault(shown, len(self._strings))
 
-    def site(self, frame: Frame | None) -> int:
+    def site_number(self, frame: Frame | None) -> int:
         if frame is None:
             return NONE
         number = self._known.get(frame)
@@ -44,16 +44,16 @@ class Numbers:
             number = self._known[frame] = self._sites.setdefault(key, len(self._sites))
         return number
 
-    def statement(self, statement: str) -> int:
+    def statement_number(self, statement: str) -> int:
         return self._statements.get(statement, NONE)
 
-    def mention(self, statement: str) -> dict[str, int]:
+    def number_and_text(self, statement: str) -> dict[str, int]:
         """Return a statement's number, and its text for statements that the page does not
         describe.
         """
         return {
-            "statement": self.statement(statement),
-            "text": self.text(statement) if statement else NONE,
+            "statement": self.statement_number(statement),
+            "text": self.text_number(statement) if statement else NONE,
         }
 
     @property
@@ -64,8 +64,8 @@ class Numbers:
     def columns(self) -> dict[str, Any]:
         """Return all texts and call sites as page data."""
         sites = {
-            "function": [self.text(function) for function, _, _ in self._sites],
-            "file": [self.text(file) for _, file, _ in self._sites],
+            "function": [self.text_number(function) for function, _, _ in self._sites],
+            "file": [self.text_number(file) for _, file, _ in self._sites],
             "line": [line for _, _, line in self._sites],
         }
         return {"sites": sites, "strings": list(self._strings)}

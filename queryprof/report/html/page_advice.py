@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from queryprof.findings.proved import factor
+from queryprof.findings.proved import speedup_factor
 from queryprof.model.advice import Advice, Proof
-from queryprof.report.html.numbers import Numbers
-from queryprof.report.text.advice import cautions, change_in_words, summary
+from queryprof.report.html.numbers import TextNumbers
+from queryprof.report.text.advice import advice_cautions, change_in_words, saving_summary
 
 MAX_PROOFS = 50
 
 
-def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
+def advice_data(advice: Advice, numbers: TextNumbers) -> dict[str, Any]:
     """Return the remaining time after each change, and each statement before and after."""
     before_ns = advice.before_ns or 1.0
     changed = [
@@ -20,30 +20,32 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
     ]
     changed.sort(key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))
     return {
-        "summary": numbers.text(summary(advice)),
-        "cautions": [numbers.text(caution) for caution in cautions(advice)],
+        "summary": numbers.text_number(saving_summary(advice)),
+        "cautions": [numbers.text_number(caution) for caution in advice_cautions(advice)],
         "left_ns": [round(ns) for ns in advice.curve_ns],
         "left": [round(ns / before_ns, 5) for ns in advice.curve_ns],
         "changes": [
             {
-                "sql": numbers.text(change.sql),
-                "result": numbers.text(change_in_words(change, advice)),
+                "sql": numbers.text_number(change.sql),
+                "result": numbers.text_number(change_in_words(change, advice)),
             }
             for change in advice.changes
         ],
         "proofs": [
             {
-                **numbers.mention(proof.statement),
+                **numbers.number_and_text(proof.statement),
                 "before_ns": round(proof.before.ns),
                 "after_ns": round(proof.after.ns),
-                "result": numbers.text(_verdict(proof)),
+                "result": numbers.text_number(_proof_verdict(proof)),
             }
             for proof in changed[:MAX_PROOFS]
         ],
     }
 
 
-def _verdict(proof: Proof) -> str:
-    verdict = f"proved, {factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
+def _proof_verdict(proof: Proof) -> str:
+    verdict = (
+        f"proved, {speedup_factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
+    )
     verdict = "slower" if proof.is_slower else verdict
     return f"{verdict}; values of the database" if proof.is_drawn else verdict

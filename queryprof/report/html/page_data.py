@@ -15,36 +15,36 @@ from typing import Any
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.lock_holders import sum_of
-from queryprof.analysis.loops import LoopSummary, cumulative
+from queryprof.analysis.lock_holders import sum_holds
+from queryprof.analysis.loops import LoopSummary, cumulative_shares
 from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanSummary
 from queryprof.analysis.timeline import timeline_of
-from queryprof.analysis.totals import called_groups, self_ns_of
+from queryprof.analysis.totals import groups_with_calls, self_ns_of
 from queryprof.analysis.tree import Node, call_tree
 from queryprof.analysis.units import counted, duration, percent
 from queryprof.findings.finding import Finding
-from queryprof.findings.proved import planned_in
-from queryprof.findings.unknown_causes import unknown_causes
+from queryprof.findings.proved import statements_with_plan_findings
+from queryprof.findings.unknown_causes import unknown_data_notes
 from queryprof.model import Distribution, Frame, LockHold, Process
 from queryprof.model.advice import Advice
 from queryprof.report.findings.text import (
-    change_at,
+    category_title,
     combined_saving,
-    details,
-    gain,
+    detail_lines,
     headline,
-    nothing_found,
-    title,
+    no_findings_sentence,
+    place_to_change,
+    saving_in_words,
 )
-from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.numbers import TextNumbers
 from queryprof.report.html.page_advice import advice_data
 from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.html.page_spans import PageSpans
 from queryprof.report.html.page_statements import PageStatements, SourceLines
 from queryprof.report.html.page_tree import tree_columns
-from queryprof.report.text.deployment import deployments_in_words, names_of
+from queryprof.report.text.deployment import deployment_names, deployments_in_words
 from queryprof.report.text.spans import NOT_RECORDED
 from queryprof.version import __version__
 
@@ -82,13 +82,13 @@ def page_data(
         functions: tree of the functions' times; None if unknown.
         advice: changes proved on a copy of the database; None without --prove.
     """
-    page = _Page(report, findings, source, before)
+    page = _PageDataBuilder(report, findings, source, before)
     data = page.data()
     others = {"advice": page.advice(advice), "functions": page.functions(functions)}
     return {**data, **others, **page.texts()}
 
 
-class _Page:
+class _PageDataBuilder:
     def __init__(
         self,
         report: Report,
@@ -99,9 +99,9 @@ class _Page:
         self._report, self._findings, self._source = report, findings, source
         self._places = PagePlaces(report.profile)
         self._before = _before_times(before) if before else None
-        groups = called_groups(report.profile.aggregates, lambda a: a.statement)
+        groups = groups_with_calls(report.profile.aggregates, lambda a: a.statement)
         groups.sort(key=lambda item: (-self_ns_of(item[1]), item[0]))
-        self._numbers = Numbers(self._places, (statement for statement, _ in groups))
+        self._numbers = TextNumbers(self._places, (statement for statement, _ in groups))
         was_ns = self._before.statements if self._before else None
         self._spans = PageSpans(report, self._numbers)
         self._statements = PageStatements(report, groups, self._numbers, was_ns)
@@ -120,28 +120,28 @@ class _Page:
             "profiler_ns",
             "processes",
         )
-        unknown = tuple(unknown_causes(report, planned_in(self._findings)))
+        unknown = tuple(unknown_data_notes(report, statements_with_plan_findings(self._findings)))
         found = {
             "facts": {
                 **{name: getattr(overview, name) for name in names},
-                "command": self._numbers.text(self._places.command(overview.command)),
-                "started": self._numbers.text(_instant(report.profile.processes)),
-                "databases": self._numbers.text(self._databases()),
-                "names": self._numbers.text(
-                    deployments_in_words(map(names_of, report.profile.processes))
+                "command": self._numbers.text_number(self._places.command_line(overview.command)),
+                "started": self._numbers.text_number(_start_time_utc(report.profile.processes)),
+                "databases": self._numbers.text_number(self._databases()),
+                "names": self._numbers.text_number(
+                    deployments_in_words(map(deployment_names, report.profile.processes))
                 ),
                 "vital": ranking.vital,
                 "vital_share": ranking.vital_share,
                 "places": ranking.count if overview.calls else 0,
             },
-            "cautions": [self._numbers.text(caution) for caution in overview.cautions],
+            "cautions": [self._numbers.text_number(caution) for caution in overview.cautions],
             "complete": completeness_sentence(report.overview.processes),
             "timeline": self._timeline(),
             "pareto": self._pareto_rows(self._notable_bottlenecks()),
             "findings": [self._finding(finding) for finding in self._findings],
             "nothing": [
-                self._numbers.text(line)
-                for line in (nothing_found(unknown), *(f"! {one}" for one in unknown))
+                self._numbers.text_number(line)
+                for line in (no_findings_sentence(unknown), *(f"! {one}" for one in unknown))
             ],
             "headline": self._headline_texts(),
             "spans": [self._span(each) for each in report.spans[:MAX_SPANS]],
@@ -150,9 +150,9 @@ class _Page:
                     "each": one.each,
                     "spans": one.spans,
                     "most": one.most,
-                    "span": self._numbers.text(one.span),
-                    **self._numbers.mention(one.statement),
-                    "site": self._numbers.site(one.site.frame),
+                    "span": self._numbers.text_number(one.span),
+                    **self._numbers.number_and_text(one.statement),
+                    "site": self._numbers.site_number(one.site.frame),
                 }
                 for one in report.repeats[:MAX_SPANS]
             ],
@@ -197,7 +197,7 @@ class _Page:
         """Return one line for the first finding and one for the combined saving."""
         lines = [headline(one, self._places) for one in self._findings[:1]]
         lines += filter(None, [combined_saving(self._findings)])
-        return [self._numbers.text(line) for line in lines]
+        return [self._numbers.text_number(line) for line in lines]
 
     def _databases(self) -> str:
         """Return the names of up to MAX_NAMES database files."""
@@ -219,8 +219,8 @@ class _Page:
 
     def _pareto_rows(self, bottlenecks: Sequence[Bottleneck]) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "statement": [self._numbers.statement(one.statement) for one in bottlenecks],
-            "site": [self._numbers.site(one.site.frame) for one in bottlenecks],
+            "statement": [self._numbers.statement_number(one.statement) for one in bottlenecks],
+            "site": [self._numbers.site_number(one.site.frame) for one in bottlenecks],
             "self_ns": [one.totals.self_ns for one in bottlenecks],
             "share": [one.share for one in bottlenecks],
             "cumulative": [min(one.cumulative_share, 1.0) for one in bottlenecks],
@@ -235,16 +235,18 @@ class _Page:
     def _finding(self, finding: Finding) -> dict[str, Any]:
         return {
             "severity": str(finding.severity),
-            "title": self._numbers.text(title(finding)),
-            "gain": self._numbers.text(gain(finding)),
-            **self._numbers.mention(finding.statement),
-            "place": self._numbers.text(change_at(finding, self._places)),
-            "lines": [[kind, self._numbers.text(line)] for kind, line in details(finding)],
+            "title": self._numbers.text_number(category_title(finding)),
+            "gain": self._numbers.text_number(saving_in_words(finding)),
+            **self._numbers.number_and_text(finding.statement),
+            "place": self._numbers.text_number(place_to_change(finding, self._places)),
+            "lines": [
+                [kind, self._numbers.text_number(line)] for kind, line in detail_lines(finding)
+            ],
         }
 
     def _span(self, found: SpanSummary) -> dict[str, Any]:
         return {
-            "name": self._numbers.text(found.span.name),
+            "name": self._numbers.text_number(found.span.name),
             "count": found.span.count,
             "mean_ns": found.wall.mean_ns,
             "p95_ns": found.wall.p95_ns,
@@ -259,7 +261,7 @@ class _Page:
         loop = found.loop
         busy = "" if found.utilization is None else f", busy {percent(found.utilization)} of it"
         return {
-            "title": self._numbers.text(
+            "title": self._numbers.text_number(
                 f"{loop.kind} in {loop.thread.name}: ran {duration(loop.run_ns)}{busy},"
                 f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
             ),
@@ -268,8 +270,8 @@ class _Page:
             "events": self._spans.stalls(loop),
             "stalls": [
                 {
-                    "site": self._numbers.site(one.site.frame or one.stall.function),
-                    **self._numbers.mention(one.causes[0].statement if one.causes else ""),
+                    "site": self._numbers.site_number(one.site.frame or one.stall.function),
+                    **self._numbers.number_and_text(one.causes[0].statement if one.causes else ""),
                     "count": one.stall.count,
                     "max_ns": one.stall.max_ns,
                     "total_ns": one.stall.total_ns,
@@ -286,15 +288,17 @@ class _Page:
         for hold in self._report.lock_holds:
             place = place_of(self._report.sites.site(hold.path).frame)
             found[hold.statement, hold.kind, hold.database, place].append(hold)
-        sums = [sum_of(holds, holds[0]) for holds in found.values()]
+        sums = [sum_holds(holds, holds[0]) for holds in found.values()]
         sums.sort(key=lambda hold: -hold.total_ns)
         return [
             {
-                **self._numbers.mention(hold.statement),
+                **self._numbers.number_and_text(hold.statement),
                 "kind": hold.kind,
                 "count": hold.count,
-                "site": self._numbers.site(self._report.sites.site(hold.path).frame),
-                "database": self._numbers.text(os.path.basename(hold.database) or hold.database),
+                "site": self._numbers.site_number(self._report.sites.site(hold.path).frame),
+                "database": self._numbers.text_number(
+                    os.path.basename(hold.database) or hold.database
+                ),
                 "total_ns": hold.total_ns,
                 "max_ns": hold.max_ns,
                 "changed_rows": hold.changed_rows,
@@ -305,22 +309,22 @@ class _Page:
     def _errors(self) -> list[dict[str, Any]]:
         return [
             {
-                "exception": self._numbers.text(error.exception),
-                **self._numbers.mention(error.statement),
-                "site": self._numbers.site(error.site.frame),
+                "exception": self._numbers.text_number(error.exception),
+                **self._numbers.number_and_text(error.statement),
+                "site": self._numbers.site_number(error.site.frame),
                 "count": error.count,
             }
             for error in self._report.errors[:MAX_ERRORS]
         ]
 
     def _process(self, process: Process) -> dict[str, Any]:
-        command = f"{process.pid}  {self._places.command(process.argv)}"
+        command = f"{process.pid}  {self._places.command_line(process.argv)}"
         return {
-            "command": self._numbers.text(command),
+            "command": self._numbers.text_number(command),
             "wall_ns": process.wall_ns,
-            "python": self._numbers.text(process.python_version),
-            "sqlite": self._numbers.text(process.sqlite_version or "not used"),
-            "clock": self._numbers.text(process.clock),
+            "python": self._numbers.text_number(process.python_version),
+            "sqlite": self._numbers.text_number(process.sqlite_version or "not used"),
+            "clock": self._numbers.text_number(process.clock),
         }
 
     def _footer(self) -> list[int]:
@@ -331,17 +335,17 @@ class _Page:
             lines.append("It holds lines of the program's source (--no-source leaves them out).")
         if any(one.parameters is not None for one in self._report.profile.exemplars):
             lines.append("It holds values of parameters, which may be secrets.")
-        return [self._numbers.text(line) for line in lines]
+        return [self._numbers.text_number(line) for line in lines]
 
 
-def _instant(processes: Sequence[Process]) -> str:
+def _start_time_utc(processes: Sequence[Process]) -> str:
     """Return when the first process began, in UTC; "" without processes."""
     begun = min((one.recorded_unix_ns for one in processes), default=0) / 1e9
     return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
 
 def _curve_points(distribution: Distribution) -> tuple[list[int], list[float]]:
-    points = list(cumulative(distribution))
+    points = list(cumulative_shares(distribution))
     return [ns for ns, _ in points], [round(share, 5) for _, share in points]
 
 
@@ -354,7 +358,7 @@ def _place_key(statement: str, frame: Frame | None, places: PagePlaces) -> tuple
 
 
 def _before_times(report: Report) -> _BeforeTimes:
-    groups = called_groups(report.profile.aggregates, lambda a: a.statement)
+    groups = groups_with_calls(report.profile.aggregates, lambda a: a.statement)
     own_places = PagePlaces(report.profile)
     by_place: dict[tuple[str, str, str], int] = {}
     for (statement, place), ns in report.spent_ns.items():

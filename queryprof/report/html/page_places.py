@@ -34,6 +34,6 @@ class PagePlaces(Places):
             self._files[path] = known
         return known
 
-    def command(self, arguments: Iterable[str]) -> str:
+    def command_line(self, arguments: Iterable[str]) -> str:
         """Return a command line, with paths shortened like those of files."""
         return shlex.join(self.file(each) if os.path.isabs(each) else each for each in arguments)

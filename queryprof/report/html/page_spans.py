@@ -7,9 +7,9 @@ from typing import Any
 from queryprof.analysis.delays import Delays
 from queryprof.analysis.report import Report
 from queryprof.model import Loop, SlowSpan
-from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.numbers import TextNumbers
 from queryprof.report.places import Places
-from queryprof.report.text.spans import delay_in_words, run_title, without_runs
+from queryprof.report.text.spans import delay_in_words, no_calls_sentence, run_statement
 
 SHOWN = 30
 """Slowest spans on a page."""
@@ -18,7 +18,7 @@ SHOWN = 30
 class PageSpans:
     """Single spans and stalls of the page. Times count from the start of the recording."""
 
-    def __init__(self, report: Report, numbers: Numbers) -> None:
+    def __init__(self, report: Report, numbers: TextNumbers) -> None:
         self._report, self._numbers = report, numbers
         self._delays, self._places = Delays(report.profile), Places(report.profile)
         starts = [process.recorded_unix_ns for process in report.profile.processes]
@@ -35,15 +35,15 @@ class PageSpans:
             "start": [one.started_unix_ns - self._start_unix_ns for one in events],
             "duration_ns": [one.duration_ns for one in events],
             "site": [
-                self._numbers.site(sites.site(one.path).frame if one.path else one.function)
+                self._numbers.site_number(sites.site(one.path).frame if one.path else one.function)
                 for one in events
             ],
         }
 
     def _span(self, one: SlowSpan) -> dict[str, Any]:
-        mentions = [self._numbers.mention(run_title(run)) for run in one.runs]
+        mentions = [self._numbers.number_and_text(run_statement(run)) for run in one.runs]
         return {
-            "name": self._numbers.text(one.name),
+            "name": self._numbers.text_number(one.name),
             "start": one.started_unix_ns - self._start_unix_ns,
             "duration_ns": one.duration_ns,
             "database_ns": one.database_ns,
@@ -51,15 +51,16 @@ class PageSpans:
             "failed": one.failed,
             "status": one.status,
             "why": [
-                self._numbers.text(delay_in_words(delay, self._places))
-                for delay in self._delays.causes_of(one)
+                self._numbers.text_number(delay_in_words(delay, self._places))
+                for delay in self._delays.delays_of_span(one)
             ],
-            "without_runs": self._numbers.text(None if one.runs else without_runs(one)),
+            "without_runs": self._numbers.text_number(None if one.runs else no_calls_sentence(one)),
             "runs": {
                 "statement": [each["statement"] for each in mentions],
                 "text": [each["text"] for each in mentions],
                 "site": [
-                    self._numbers.site(self._report.sites.site(run.path).frame) for run in one.runs
+                    self._numbers.site_number(self._report.sites.site(run.path).frame)
+                    for run in one.runs
                 ],
                 **{
                     name: [getattr(run, name) for run in one.runs]

@@ -9,10 +9,16 @@ from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.marks import mark_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.analysis.totals import Totals, add_up, executions_of, group_by, self_ns_of
+from queryprof.analysis.totals import (
+    Totals,
+    add_aggregates,
+    executions_of,
+    group_aggregates,
+    self_ns_of,
+)
 from queryprof.findings.finding import Finding
 from queryprof.model import Aggregate, Exemplar, Frame
-from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.numbers import TextNumbers
 from queryprof.report.text.cards import findings_at
 from queryprof.report.text.plans import marked_steps
 
@@ -57,19 +63,19 @@ class PageStatements:
         self,
         report: Report,
         groups: Groups,
-        numbers: Numbers,
+        numbers: TextNumbers,
         before_ns: Mapping[str, int] | None,
     ) -> None:
         self._report, self._groups = report, groups
         self._numbers, self._before_ns = numbers, before_ns
-        self._totals = [add_up(group) for _, group in groups]
+        self._totals = [add_aggregates(group) for _, group in groups]
 
     def columns(self) -> dict[str, Any]:
         """Return the figures of all statements, and their call sites."""
         found: dict[str, Any] = {
-            name: [_figure(totals, name) for totals in self._totals] for name in FIGURES
+            name: [_figure_value(totals, name) for totals in self._totals] for name in FIGURES
         }
-        found["text"] = [self._numbers.text(statement) for statement, _ in self._groups]
+        found["text"] = [self._numbers.text_number(statement) for statement, _ in self._groups]
         sites = [
             self._sites_of(group, has_callers=number < MAX_DETAILED)
             for number, (_, group) in enumerate(self._groups)
@@ -86,21 +92,25 @@ class PageStatements:
         A site is [site, ns, executions, caller], with its most expensive caller.
         """
         sites = self._report.sites
-        by_place = group_by(group, lambda a: sites.place(a.path))
+        by_place = group_aggregates(group, lambda a: sites.place(a.path))
         called = [members for members in by_place.values() if any(a.count for a in members)]
         called.sort(key=self_ns_of, reverse=True)
         shown = []
         for members in called[:MAX_SITES_PER_STATEMENT]:
             site = sites.site(max(members, key=lambda a: a.self_ns).path)
-            row = [self._numbers.site(site.frame), self_ns_of(members), executions_of(members)]
+            row = [
+                self._numbers.site_number(site.frame),
+                self_ns_of(members),
+                executions_of(members),
+            ]
             if has_callers:
-                row.append(self._numbers.site(site.callers[0] if site.callers else None))
+                row.append(self._numbers.site_number(site.callers[0] if site.callers else None))
             shown.append(row)
         return shown, len(called)
 
     def details(self, findings: Sequence[Finding]) -> list[dict[str, Any]]:
         """Return plans, histograms, executions and notes of the most expensive statements."""
-        profile, text = self._report.profile, self._numbers.text
+        profile, text = self._report.profile, self._numbers.text_number
         plans = plans_by_statement(profile.plans)
         exemplars: dict[str, list[Exemplar]] = {}
         for one in profile.exemplars:
@@ -134,8 +144,8 @@ class PageStatements:
         return found
 
     def _exemplar(self, one: Exemplar, start_ns: int) -> list[Any]:
-        text = self._numbers.text
-        stack = [self._numbers.site(frame) for frame in one.stack or one.path]
+        text = self._numbers.text_number
+        stack = [self._numbers.site_number(frame) for frame in one.stack or one.path]
         return [
             one.duration_ns,
             max(0, one.started_unix_ns - start_ns),
@@ -159,11 +169,11 @@ class PageStatements:
         for frame in list(frames)[:MAX_SOURCES]:
             lines = source(frame) if frame else None
             if frame and lines:
-                shown = [(line, self._numbers.text(code)) for line, code in lines]
+                shown = [(line, self._numbers.text_number(code)) for line, code in lines]
                 found[numbers[frame]] = shown
         return found
 
 
-def _figure(totals: Totals, name: str) -> Any:
+def _figure_value(totals: Totals, name: str) -> Any:
     value = getattr(totals, name)
     return round(value, 3) if isinstance(value, float) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queryprof.analysis.tree import Node
-from queryprof.report.html.numbers import NONE, Numbers
+from queryprof.report.html.numbers import NONE, TextNumbers
 from queryprof.report.html.page_places import PagePlaces
 
 SMALLEST_SHARE = 1 / 2000
@@ -16,7 +16,7 @@ MAX_NAME_CHARACTERS = 200
 
 
 def tree_columns(
-    root: Node, before: Node | None, numbers: Numbers, places: PagePlaces
+    root: Node, before: Node | None, numbers: TextNumbers, places: PagePlaces
 ) -> dict[str, Any]:
     """Return the nodes as columns; each node comes after its parent.
 
@@ -30,7 +30,7 @@ def tree_columns(
         "statement": [],
         "before_ns": [],
     }
-    smaller = numbers.text(SMALLER)
+    smaller = numbers.text_number(SMALLER)
 
     def add(*values: int | None) -> int:
         for column, value in zip(columns.values(), values, strict=True):
@@ -40,20 +40,22 @@ def tree_columns(
     def before_ns(node: Node | None) -> int | None:
         return node.self_ns if node else None
 
-    first = add(numbers.text(""), NONE, root.self_ns, NONE, before_ns(before))
+    first = add(numbers.text_number(""), NONE, root.self_ns, NONE, before_ns(before))
     waiting = [(root, before, first)]
     while waiting:
         node, was, number = waiting.pop()
         left_ns = 0
-        for child in node.ranked:
+        for child in node.children_by_time:
             if child.self_ns < max(1, root.self_ns * SMALLEST_SHARE):
                 left_ns += child.self_ns
                 continue
             key = (child.name, child.frame.file if child.frame else "")
             child_was = was.children.get(key) if was else None
             name = places.frame(child.frame) if child.frame else child.name[:MAX_NAME_CHARACTERS]
-            statement = NONE if child.frame else numbers.statement(child.name)
-            place = add(numbers.text(name), number, child.self_ns, statement, before_ns(child_was))
+            statement = NONE if child.frame else numbers.statement_number(child.name)
+            place = add(
+                numbers.text_number(name), number, child.self_ns, statement, before_ns(child_was)
+            )
             waiting.append((child, child_was, place))
         if left_ns > 0:
             add(smaller, number, left_ns, NONE, None)

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from queryprof.comparing import comparison_result as changes
-from queryprof.report.json.writing import build, document_pieces, shape_of, to_shape
+from queryprof.report.json.writing import (
+    build_from_attributes,
+    document_pieces,
+    document_shape_of,
+    to_document_value,
+)
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 Plan = Annotated[tuple[str, ...], "one line per step, indented below its parent step"]
 
 
-@shape_of(changes.MetricChange)
+@document_shape_of(changes.MetricChange)
 class Change:
     """A metric before and after."""
 
@@ -48,7 +53,7 @@ class CallSite:
     executions_after: float
 
 
-@shape_of(changes.PlanChange)
+@document_shape_of(changes.PlanChange)
 class Plans:
     """The different query plans of each side; empty if unknown."""
 
@@ -57,7 +62,7 @@ class Plans:
     verdict: Verdict
 
 
-@shape_of(changes.StatementChange)
+@document_shape_of(changes.StatementChange)
 class Statement:
     """A statement of one side or of both."""
 
@@ -69,7 +74,7 @@ class Statement:
     call_sites: Annotated[tuple[CallSite, ...], "where its executions changed most"]
 
 
-@shape_of(changes.Comparison)
+@document_shape_of(changes.Comparison)
 class Document:
     """The output of `queryprof compare --format json`."""
 
@@ -85,15 +90,15 @@ class Document:
 
 def comparison_json(comparison: changes.Comparison) -> str:
     """Return the comparison as a JSON document."""
-    return "".join(document_pieces(build(Document, comparison, format_version=1)))
+    return "".join(document_pieces(build_from_attributes(Document, comparison, format_version=1)))
 
 
-@to_shape.register
+@to_document_value.register
 def _(change: changes.StatementChange) -> Any:
-    return build(Statement, change, call_sites=change.sites)
+    return build_from_attributes(Statement, change, call_sites=change.sites)
 
 
-@to_shape.register
+@to_document_value.register
 def _(change: changes.SiteChange) -> Any:
     frame = change.site.frame
     return CallSite(

@@ -11,10 +11,15 @@ from queryprof.model import advice as model
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
 from queryprof.report.json.report_types import Site
-from queryprof.report.json.writing import build, document_pieces, shape_of, to_shape
+from queryprof.report.json.writing import (
+    build_from_attributes,
+    document_pieces,
+    document_shape_of,
+    to_document_value,
+)
 
 
-@shape_of(found.Finding)
+@document_shape_of(found.Finding)
 class Finding:
     """One cause of slowness, and what to change."""
 
@@ -44,7 +49,7 @@ class Accepted:
     is_stale: Annotated[bool, "no current finding has this identity"]
 
 
-@shape_of(model.Advice)
+@document_shape_of(model.Advice)
 class Advice:
     """Changes to a database, proved on a copy. Times are nanoseconds."""
 
@@ -124,12 +129,12 @@ def findings_json(
         tuple(findings),  # type: ignore[arg-type]  # written in the shape of Finding
         tuple(Accepted(*one) for one in accepted),
         advice,  # type: ignore[arg-type]  # written in the shape of Advice
-        _server(server) if server.version else None,
+        _server_document(server) if server.version else None,
     )
     return "".join(document_pieces(document))
 
 
-def _server(facts: ServerFacts) -> Server:
+def _server_document(facts: ServerFacts) -> Server:
     statements = []
     for one in (*facts.plans, *facts.refused):
         plan, time = facts.plans.get(one), facts.times.get(one)
@@ -148,11 +153,11 @@ def _server(facts: ServerFacts) -> Server:
     return Server(facts.version, tuple(statements), facts.times_off, facts.since, facts.left_out)
 
 
-@to_shape.register
+@to_document_value.register
 def _(finding: found.Finding) -> Any:
-    return build(Finding, finding)
+    return build_from_attributes(Finding, finding)
 
 
-@to_shape.register
+@to_document_value.register
 def _(advice: model.Advice) -> Any:
-    return build(Advice, advice)
+    return build_from_attributes(Advice, advice)

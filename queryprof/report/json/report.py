@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.loops import FunctionSummary, LoopSummary, Share, StallSummary
+from queryprof.analysis.loops import FunctionSummary, LoopSummary, StallSummary, StatementShare
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanSummary
 from queryprof.analysis.totals import Totals
@@ -18,12 +18,12 @@ from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
 from queryprof.report.json import report_types as to
 from queryprof.report.json.writing import (
     WRITERS,
-    build,
+    build_from_attributes,
     cached_writer,
     document_pieces,
-    template_of,
+    json_object_template,
+    to_document_value,
     to_json,
-    to_shape,
 )
 
 MAX_CACHED_TEXTS = 65_536
@@ -38,7 +38,7 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
     """
     profile, top, overview, ranking = report.profile, report.top, report.overview, report.ranking
     dimensions = DIMENSIONS if dimension is None else (dimension,)
-    document = build(
+    document = build_from_attributes(
         to.Document,
         overview,
         format_version=2,
@@ -47,11 +47,11 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
         vital_few=ranking.vital,
         bottlenecks=ranking.bottlenecks,
         views={name: report.view(name).rows for name in dimensions},
-        loops=tuple(_loop(found, top) for found in report.loops),
+        loops=tuple(_loop_document(found, top) for found in report.loops),
         spans=report.spans[:top],
         slowest_spans=report.slowest_spans[:top],
         handoffs=report.handoffs[:top],
-        threads=tuple(_usage(*item) for item in list(report.threads.items())[:top]),
+        threads=tuple(_usage_document(*item) for item in list(report.threads.items())[:top]),
         notes=report.notes,
         plans=profile.plans,
         error_counts=profile.errors,
@@ -64,9 +64,9 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
 
 
 @lru_cache(MAX_CACHED_TEXTS)
-def _frame_text(frame: Frame) -> str:
+def _frame_json(frame: Frame) -> str:
     known = {"line": frame.line or None, "first_line": frame.first_line or None}
-    return to_json(build(to.Frame, frame, **known))
+    return to_json(build_from_attributes(to.Frame, frame, **known))
 
 
 TOTALS_SOURCES = {
@@ -88,40 +88,40 @@ def _totals_writer() -> Callable[[Totals], str]:
     """
     names = [field.name for field in fields(to.Totals)]
     take = attrgetter(*[TOTALS_SOURCES.get(name, name) for name in names])
-    template = template_of(names)
+    template = json_object_template(names)
     return lambda totals: (
         template % tuple(["null" if number is None else number for number in take(totals)])
     )
 
 
-WRITERS[Frame] = _frame_text
+WRITERS[Frame] = _frame_json
 WRITERS[CallSite] = cached_writer(WRITERS[CallSite], MAX_CACHED_TEXTS)
 WRITERS[Totals] = _totals_writer()
 
 
-@to_shape.register
+@to_document_value.register
 def _(thread: Thread) -> Any:
     return thread.name
 
 
-@to_shape.register
+@to_document_value.register
 def _(plan: Plan) -> Any:
-    return build(to.Plan, plan, tree=tuple(plan.tree.splitlines()))
+    return build_from_attributes(to.Plan, plan, tree=tuple(plan.tree.splitlines()))
 
 
-@to_shape.register
+@to_document_value.register
 def _(exemplar: Exemplar) -> Any:
-    return build(to.Exemplar, exemplar, span=exemplar.span or None)
+    return build_from_attributes(to.Exemplar, exemplar, span=exemplar.span or None)
 
 
-@to_shape.register
-def _(share: Share) -> Any:
-    return build(to.Cause, share, site=share.site.frame)
+@to_document_value.register
+def _(share: StatementShare) -> Any:
+    return build_from_attributes(to.Cause, share, site=share.site.frame)
 
 
-@to_shape.register
+@to_document_value.register
 def _(found: FunctionSummary) -> Any:
-    return build(
+    return build_from_attributes(
         to.Function,
         found.step,
         share=found.share,
@@ -131,10 +131,10 @@ def _(found: FunctionSummary) -> Any:
     )
 
 
-@to_shape.register
+@to_document_value.register
 def _(finding: StallSummary) -> Any:
     stall = finding.stall
-    return build(
+    return build_from_attributes(
         to.Stall,
         stall,
         function=stall.function if stall.function.function else None,
@@ -149,10 +149,10 @@ def _(finding: StallSummary) -> Any:
     )
 
 
-@to_shape.register
+@to_document_value.register
 def _(finding: SpanSummary) -> Any:
     numbers = finding.queries
-    return build(
+    return build_from_attributes(
         to.Span,
         finding.span,
         wall=finding.wall,
@@ -162,9 +162,9 @@ def _(finding: SpanSummary) -> Any:
     )
 
 
-def _loop(finding: LoopSummary, top: int | None) -> to.Loop:
+def _loop_document(finding: LoopSummary, top: int | None) -> to.Loop:
     loop = finding.loop
-    return build(
+    return build_from_attributes(
         to.Loop,
         loop,
         busy_ns=loop.busy_ns if loop.has_steps else None,
@@ -179,7 +179,7 @@ def _loop(finding: LoopSummary, top: int | None) -> to.Loop:
     )
 
 
-def _usage(name: str, usage: ThreadUsage) -> to.Usage:
-    return build(
+def _usage_document(name: str, usage: ThreadUsage) -> to.Usage:
+    return build_from_attributes(
         to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, usage.timeline)
     )

@@ -13,11 +13,11 @@ from typing import Annotated, Literal
 from queryprof import model
 from queryprof.analysis import bottlenecks, handoffs, loops, spans, totals
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.files import Files
+from queryprof.analysis.files import FileWork
 from queryprof.analysis.summary import Summary
-from queryprof.analysis.views import Row
+from queryprof.analysis.views import ViewRow
 from queryprof.model import ErrorCount, Interval, LockEvent, LockHold, SlowSpan, UsageInterval
-from queryprof.report.json.writing import SHAPES, shape_of
+from queryprof.report.json.writing import SHAPES, document_shape_of
 
 SHAPES[model.Thread] = str
 
@@ -26,7 +26,7 @@ Category = Literal[
 ]
 
 
-@shape_of(model.Frame)
+@document_shape_of(model.Frame)
 class Frame:
     """A place in the program."""
 
@@ -37,7 +37,7 @@ class Frame:
     first_line: Annotated[int | None, "of the function; null if unknown"]
 
 
-@shape_of(CallSite)
+@document_shape_of(CallSite)
 class Site:
     """The first frame of a call path that is not a database helper."""
 
@@ -46,7 +46,7 @@ class Site:
     helpers: Annotated[tuple[Frame, ...], "database helpers below it, innermost first"]
 
 
-@shape_of(totals.Totals)
+@document_shape_of(totals.Totals)
 class Totals:
     """Sums over a group of calls."""
 
@@ -71,7 +71,7 @@ class Totals:
     page_fetches_per_execution_estimate: Annotated[float | None, "from 1 in 16 executions"]
 
 
-@shape_of(model.Process)
+@document_shape_of(model.Process)
 class Process:
     """A recorded process."""
 
@@ -109,7 +109,7 @@ class Process:
     lost_windows: Annotated[int | None, "removed windows; null if not recorded in windows"]
 
 
-@shape_of(bottlenecks.Bottleneck)
+@document_shape_of(bottlenecks.Bottleneck)
 class Bottleneck:
     """One statement from one call site."""
 
@@ -124,10 +124,10 @@ class Bottleneck:
         "the statement's different query plans, in a form that does not depend on SQLite's"
         " version; empty if unknown",
     ]
-    files: Files | None
+    files: FileWork | None
 
 
-@shape_of(model.Exemplar)
+@document_shape_of(model.Exemplar)
 class Exemplar:
     """One of the slowest executions of a statement."""
 
@@ -143,7 +143,7 @@ class Exemplar:
     parameters: str | None
 
 
-@shape_of(loops.Share)
+@document_shape_of(loops.StatementShare)
 class Cause:
     """Database time on the loop."""
 
@@ -154,7 +154,7 @@ class Cause:
     share: Annotated[float, "of the stall's or the function's time"]
 
 
-@shape_of(model.Stall)
+@document_shape_of(model.Stall)
 class Stall:
     """Stalls of one function at one place. A stall is a step that took longer than the
     threshold.
@@ -181,7 +181,7 @@ class Stall:
     ]
 
 
-@shape_of(model.Step)
+@document_shape_of(model.Step)
 class Function:
     """The steps of one coroutine function or callback."""
 
@@ -194,7 +194,7 @@ class Function:
     total_ns: int
 
 
-@shape_of(model.Loop)
+@document_shape_of(model.Loop)
 class Loop:
     """The event loops of one library in one thread."""
 
@@ -214,7 +214,7 @@ class Loop:
     waiting_mean: Annotated[float | None, "callbacks that were ready when a step began"]
 
 
-@shape_of(spans.RepeatSummary)
+@document_shape_of(spans.RepeatSummary)
 class Repeat:
     """A statement that one call site executed more than ten times in one span."""
 
@@ -235,7 +235,7 @@ class Queries:
     max: int | None
 
 
-@shape_of(model.Span)
+@document_shape_of(model.Span)
 class Span:
     """The ended spans of one name."""
 
@@ -250,7 +250,7 @@ class Span:
     cpu_mean_ns: Annotated[float | None, "null if unknown"]
 
 
-@shape_of(handoffs.HandoffSummary)
+@document_shape_of(handoffs.HandoffSummary)
 class Handoff:
     """Work that a call site handed to another thread and that called a driver there."""
 
@@ -273,7 +273,7 @@ class UsageTimeline:
     intervals: tuple[UsageInterval, ...]
 
 
-@shape_of(model.ThreadUsage)
+@document_shape_of(model.ThreadUsage)
 class Usage:
     """Resources that the threads of one name used, as counted by the system."""
 
@@ -297,7 +297,7 @@ class Timeline:
     intervals: tuple[Interval, ...]
 
 
-@shape_of(model.Plan)
+@document_shape_of(model.Plan)
 class Plan:
     """SQLite's EXPLAIN QUERY PLAN of a statement on one database."""
 
@@ -332,7 +332,7 @@ class Document:
     vital_few: Annotated[int, "number of bottlenecks that make up 80% of database_ns"]
     bottlenecks: tuple[Bottleneck, ...]
     views: Annotated[
-        Mapping[Literal["statement", "site", "operation", "thread", "span"], tuple[Row, ...]],
+        Mapping[Literal["statement", "site", "operation", "thread", "span"], tuple[ViewRow, ...]],
         "database time by dimension",
     ]
     loops: tuple[Loop, ...]

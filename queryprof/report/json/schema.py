@@ -21,7 +21,7 @@ DOCUMENTS = {
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
-def schema_of(name: str) -> dict[str, Any]:
+def document_schema(name: str) -> dict[str, Any]:
     """Return the schema of one of DOCUMENTS."""
     known: dict[str, Any] = {}
     whole = _object_schema(import_module(DOCUMENTS[name]).Document, known)
@@ -37,28 +37,32 @@ def _object_schema(kind: type, known: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": " ".join(cleandoc(kind.__doc__ or "").split()),
-        "properties": {name: _schema_of(hint, known) for name, hint in hints.items()},
+        "properties": {name: _type_schema(hint, known) for name, hint in hints.items()},
         "required": list(hints),
         "additionalProperties": False,
     }
 
 
-def _schema_of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a case for each kind
+def _type_schema(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 all kinds
     arguments = get_args(hint)
     origin = get_origin(hint)
     if origin is Annotated:
-        return {**_schema_of(arguments[0], known), "description": arguments[1]}
+        return {**_type_schema(arguments[0], known), "description": arguments[1]}
     if origin is Literal:
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return {"anyOf": [_schema_of(one, known) for one in arguments]}
+        return {"anyOf": [_type_schema(one, known) for one in arguments]}
     if origin is tuple:
-        return {"type": "array", "items": _schema_of(arguments[0], known)}
+        return {"type": "array", "items": _type_schema(arguments[0], known)}
     if origin is Mapping:
         names = (
-            {"propertyNames": _schema_of(arguments[0], known)} if arguments[0] is not str else {}
+            {"propertyNames": _type_schema(arguments[0], known)} if arguments[0] is not str else {}
         )
-        return {"type": "object", **names, "additionalProperties": _schema_of(arguments[1], known)}
+        return {
+            "type": "object",
+            **names,
+            "additionalProperties": _type_schema(arguments[1], known),
+        }
     hint = SHAPES.get(hint, hint) if isinstance(hint, type) else hint
     if is_dataclass(hint) or hasattr(hint, "_fields"):
         name = hint.__name__.lower()

@@ -27,7 +27,7 @@ SHAPES: dict[type, type] = {}
 
 
 @dataclass_transform(frozen_default=True)
-def shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
+def document_shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
     """Make a class the document's shape of `source`: the document has only the fields of
     the class.
     """
@@ -39,28 +39,28 @@ def shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
     return shape
 
 
-def build(kind: type[Made], source: object, **given: object) -> Made:
+def build_from_attributes(kind: type[Made], source: object, **given: object) -> Made:
     """Build a dataclass from the object's attributes of the same names and from given values."""
-    names, take = _names_and_getter(kind, tuple(given))
+    names, take = _field_names_and_getter(kind, tuple(given))
     return kind(**dict(zip(names, take(source), strict=True)), **given)
 
 
 @cache
-def _names_and_getter(
+def _field_names_and_getter(
     kind: type, given: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Callable[[object], Any]]:
     names = tuple(field.name for field in fields(kind) if field.name not in given)
-    return names, _getter(names)
+    return names, _attributes_getter(names)
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+def _attributes_getter(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda source: tuple(getattr(source, name) for name in names)
 
 
 @singledispatch
-def to_shape(value: Any) -> Any:
+def to_document_value(value: Any) -> Any:
     """Convert a value for a document. Types that need more than renamed fields register a
     function.
     """
@@ -69,7 +69,9 @@ def to_shape(value: Any) -> Any:
 
 def document_pieces(document: DataclassInstance) -> Iterator[str]:
     """Yield a document as JSON text: one line per field, and per element of a list."""
-    yield from _json_pieces({name: getattr(document, name) for name in _names(type(document))})
+    yield from _json_pieces(
+        {name: getattr(document, name) for name in _field_names(type(document))}
+    )
     yield "\n"
 
 
@@ -77,7 +79,7 @@ def _json_pieces(value: object) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         separator = "{"
         for name, each in value.items():
-            yield f"{separator}{_of_str(str(name))}: "
+            yield f"{separator}{_str_to_json(str(name))}: "
             yield from _json_pieces(each)
             separator = ",\n"
         yield "}"
@@ -96,36 +98,36 @@ def to_json(value: Any) -> str:
     return WRITERS[type(value)](value)
 
 
-class _Writers(dict[type, Callable[[Any], str]]):
+class _WritersByType(dict[type, Callable[[Any], str]]):
     """Writers by type. Other modules add theirs; missing ones are created."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        self[kind] = write = _writer_of(kind)
+        self[kind] = write = _make_writer(kind)
         return write
 
 
-def _writer_of(kind: type) -> Callable[[Any], str]:
-    shape = to_shape.dispatch(kind)
-    if shape is not to_shape.dispatch(object):
+def _make_writer(kind: type) -> Callable[[Any], str]:
+    shape = to_document_value.dispatch(kind)
+    if shape is not to_document_value.dispatch(object):
         return lambda value: to_json(shape(value))
     if is_dataclass(kind) or hasattr(kind, "_fields"):
-        return _dataclass_writer(kind)
+        return _make_dataclass_writer(kind)
     for base, write in COLLECTIONS.items():
         if issubclass(kind, base):
             return write
     return dumps
 
 
-def _dataclass_writer(kind: type) -> Callable[[Any], str]:
-    names = _names(kind)
-    take = _getter(names)
-    template = template_of(names)
+def _make_dataclass_writer(kind: type) -> Callable[[Any], str]:
+    names = _field_names(kind)
+    take = _attributes_getter(names)
+    template = json_object_template(names)
     return lambda value: template % tuple([WRITERS[type(each)](each) for each in take(value)])
 
 
-def template_of(names: Iterable[str]) -> str:
+def json_object_template(names: Iterable[str]) -> str:
     """Return a %-template of an object with these names and "%s" for each value."""
-    return f"{{{', '.join([f'{_of_str(name)}: %s' for name in names])}}}"
+    return f"{{{', '.join([f'{_str_to_json(name)}: %s' for name in names])}}}"
 
 
 def cached_writer(write: Callable[[Any], str], max_texts: int) -> Callable[[Any], str]:
@@ -145,44 +147,50 @@ def cached_writer(write: Callable[[Any], str], max_texts: int) -> Callable[[Any]
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     shape = SHAPES.get(kind, kind)
     if is_dataclass(shape):
         return tuple(field.name for field in fields(shape))
     return tuple(get_type_hints(shape))  # a named tuple
 
 
-def _of_str(value: str) -> str:
+def _str_to_json(value: str) -> str:
     return encode_basestring_ascii(value).replace("\x7f", "\\u007f")
 
 
-def _of_bool(value: bool) -> str:
+def _bool_to_json(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _of_float(value: float) -> str:
+def _float_to_json(value: float) -> str:
     return repr(value) if isfinite(value) else dumps(value)
 
 
-def _of_none(_: None) -> str:
+def _none_to_json(_: None) -> str:
     return "null"
 
 
-def _of_tuple(value: tuple[Any, ...]) -> str:
+def _tuple_to_json(value: tuple[Any, ...]) -> str:
     return f"[{', '.join([WRITERS[type(each)](each) for each in value])}]"
 
 
-def _of_mapping(value: Mapping[Any, Any]) -> str:
-    pairs = [f"{_of_str(str(name))}: {to_json(each)}" for name, each in value.items()]
+def _mapping_to_json(value: Mapping[Any, Any]) -> str:
+    pairs = [f"{_str_to_json(str(name))}: {to_json(each)}" for name, each in value.items()]
     return f"{{{', '.join(pairs)}}}"
 
 
-WRITERS = _Writers(
-    {str: _of_str, int: int.__repr__, float: _of_float, bool: _of_bool, type(None): _of_none}
+WRITERS = _WritersByType(
+    {
+        str: _str_to_json,
+        int: int.__repr__,
+        float: _float_to_json,
+        bool: _bool_to_json,
+        type(None): _none_to_json,
+    }
 )
 
 COLLECTIONS: dict[type, Callable[[Any], str]] = {
-    tuple: _of_tuple,
-    list: _of_tuple,
-    Mapping: _of_mapping,
+    tuple: _tuple_to_json,
+    list: _tuple_to_json,
+    Mapping: _mapping_to_json,
 }

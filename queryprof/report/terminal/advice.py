@@ -9,13 +9,13 @@ from rich.padding import Padding
 
 from queryprof.analysis.units import counted, duration
 from queryprof.model.advice import Advice, Proof
-from queryprof.report.terminal.console import Text, console_for, heading, write
-from queryprof.report.terminal.sql import Sql
+from queryprof.report.terminal.console import Text, console_for, heading_line, print_parts
+from queryprof.report.terminal.sql import SqlText
 from queryprof.report.text.advice import (
-    cautions,
+    advice_cautions,
     change_in_words,
     proof_line,
-    summary,
+    saving_summary,
 )
 
 MAX_PROOFS = 10
@@ -26,8 +26,13 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
     """Print the changes with their savings and costs, and the measurements of each statement."""
     console = console_for(file, width)
     title = "Proved" if advice.proofs else "Not proved"
-    parts: list[RenderableType] = [heading(title), Text(summary(advice), overflow="fold")]
-    parts += [Text(f"! {caution}", "yellow", overflow="fold") for caution in cautions(advice)]
+    parts: list[RenderableType] = [
+        heading_line(title),
+        Text(saving_summary(advice), overflow="fold"),
+    ]
+    parts += [
+        Text(f"! {caution}", "yellow", overflow="fold") for caution in advice_cautions(advice)
+    ]
     for number, change in enumerate(advice.changes, 1):
         parts += [
             Text.assemble((f"{number:>3}  ", "bold"), (change.sql, "cyan"), overflow="fold"),
@@ -40,14 +45,16 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
         shown = sorted(changed, key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))[
             :MAX_PROOFS
         ]
-        parts.append(heading("Statements, before and after"))
-        parts += [_proof(proof, console.width) for proof in shown]
+        parts.append(heading_line("Statements, before and after"))
+        parts += [_proof_lines(proof, console.width) for proof in shown]
         if len(changed) > len(shown):
             parts.append(Text(f"     {len(changed) - len(shown)} more: --format json", "dim"))
     if advice.not_measured:
-        parts.append(heading(f"Not measured: {counted(len(advice.not_measured), 'statement')}"))
+        parts.append(
+            heading_line(f"Not measured: {counted(len(advice.not_measured), 'statement')}")
+        )
         for one in advice.not_measured[:MAX_REASONS]:
-            parts.append(Sql(one.statement, console.width - 7))
+            parts.append(SqlText(one.statement, console.width - 7))
             parts.append(
                 Text(
                     f"     {one.reason} ({duration(one.recorded_ns)} recorded)",
@@ -55,12 +62,12 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
                     overflow="fold",
                 )
             )
-    write(console, parts)
+    print_parts(console, parts)
 
 
-def _proof(proof: Proof, width: int) -> RenderableType:
+def _proof_lines(proof: Proof, width: int) -> RenderableType:
     style = "green" if proof.is_proved else "yellow"
     return Group(
         Text(f"     {proof_line(proof)}", style, overflow="fold"),
-        Padding(Sql(proof.statement, width - 9), (0, 0, 0, 7)),
+        Padding(SqlText(proof.statement, width - 9), (0, 0, 0, 7)),
     )

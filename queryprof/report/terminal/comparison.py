@@ -10,25 +10,25 @@ from rich.padding import Padding
 from queryprof.analysis.units import average
 from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange, Verdict
 from queryprof.report.places import Places
-from queryprof.report.terminal.comparison_chart import side_by_side
+from queryprof.report.terminal.comparison_chart import charts_side_by_side
 from queryprof.report.terminal.console import (
     Text,
+    borderless_table,
     console_for,
-    heading,
-    lines_of,
-    plain_table,
-    write,
+    heading_line,
+    print_parts,
+    separate_lines,
 )
-from queryprof.report.terminal.sql import Sql
+from queryprof.report.terminal.sql import SqlText
 from queryprof.report.text.comparison import (
-    cautions,
+    change_in_percent,
+    comparison_summary,
     metric_name,
-    ratio,
-    run_totals,
-    summary,
-    value,
+    metric_value,
+    run_totals_sentence,
+    verdict_cautions,
 )
-from queryprof.report.text.plans import plan_change, plans_before_and_after
+from queryprof.report.text.plans import plans_before_and_after, worse_plan_reason
 
 CHARTED_INTERVALS = 4
 """Runs with fewer intervals get no chart. An interval lasts at least 1/8 second."""
@@ -58,30 +58,34 @@ def print_comparison(
     runs = f"{comparison.before_runs} and {comparison.after_runs} runs"
     parts: list[RenderableType] = [
         Text.assemble(("queryprof compare", "bold"), f"  {runs}, before and after"),
-        *(Text(line) for line in (summary(comparison), run_totals(comparison)) if line),
-        *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
+        *(
+            Text(line)
+            for line in (comparison_summary(comparison), run_totals_sentence(comparison))
+            if line
+        ),
+        *(Text(f"! {caution}", style="yellow") for caution in verdict_cautions(comparison)),
     ]
     # The totals come first: after a fix, one new statement may replace many executions.
-    parts.append(_table("\nThe whole run", comparison.whole))
+    parts.append(_metrics_table("\nThe whole run", comparison.whole))
     shown = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
-    parts += [_card(change, places, console.width) for change in shown[:top]]
+    parts += [_change_card(change, places, console.width) for change in shown[:top]]
     if len(shown) > top:
-        parts.append(heading(f"{len(shown) - top} more changed: --format json", "dim"))
+        parts.append(heading_line(f"{len(shown) - top} more changed: --format json", "dim"))
     if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
         title = "The database's share of the time, from the start of the first run of each side"
-        parts.append(heading(title))
-        parts.append(lines_of(side_by_side(*comparison.courses, console.width)))
-    write(console, parts)
+        parts.append(heading_line(title))
+        parts.append(separate_lines(charts_side_by_side(*comparison.courses, console.width)))
+    print_parts(console, parts)
 
 
-def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
+def _change_card(change: StatementChange, places: Places, width: int) -> RenderableType:
     kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
     shown = [
         c
         for c in change.changes
         if c.verdict in (Verdict.WORSE, Verdict.BETTER) or c.metric == "database_ns"
     ]
-    inside: list[RenderableType] = [Sql(change.statement, width - 7)]
+    inside: list[RenderableType] = [SqlText(change.statement, width - 7)]
     inside += [
         Text.assemble(
             (places.site(site.site), "cyan"),
@@ -90,17 +94,17 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
         )
         for site in change.sites
     ]
-    inside.append(_table("", tuple(shown)))
+    inside.append(_metrics_table("", tuple(shown)))
     plans = plans_before_and_after(change.plans.before, change.plans.after)
     inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
-    if meaning := plan_change(change.plans.before, change.plans.after):
+    if meaning := worse_plan_reason(change.plans.before, change.plans.after):
         inside.append(Text(meaning))
-    head = heading(kind, STYLES[change.verdict])
+    head = heading_line(kind, STYLES[change.verdict])
     return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 
-def _table(title: str, changes: tuple[MetricChange, ...]) -> RenderableType:
-    table = plain_table(title)
+def _metrics_table(title: str, changes: tuple[MetricChange, ...]) -> RenderableType:
+    table = borderless_table(title)
     table.add_column("metric", no_wrap=True)
     for name in ("before", "after", "change"):
         table.add_column(name, justify="right", no_wrap=name != "change")
@@ -108,9 +112,9 @@ def _table(title: str, changes: tuple[MetricChange, ...]) -> RenderableType:
     for change in changes:
         table.add_row(
             metric_name(change),
-            value(change, change.before),
-            value(change, change.after),
-            ratio(change),
+            metric_value(change, change.before),
+            metric_value(change, change.after),
+            change_in_percent(change),
             Text(str(change.verdict), style=STYLES[change.verdict]),
         )
     return table

@@ -18,7 +18,7 @@ MIN_COLUMNS = 15
 BLANK = "\N{BRAILLE PATTERN BLANK}"
 
 
-def side_by_side(before: Course, after: Course, width: int) -> list[str]:
+def charts_side_by_side(before: Course, after: Course, width: int) -> list[str]:
     """Return the lines of two charts, side by side.
 
     The x axis has the seconds since the start. The y axis has the share of time spent in the
@@ -28,7 +28,7 @@ def side_by_side(before: Course, after: Course, width: int) -> list[str]:
     last_s = max([second for course in (before, after) for second, _ in course], default=0) or 1.0
     max_share = max([share for course in (before, after) for _, share in course], default=0) or 1.0
     charts = [
-        _chart(title, course, columns, last_s, max_share)
+        _chart_lines(title, course, columns, last_s, max_share)
         for title, course in (("before", before), ("after", after))
     ]
     left = columns + MARGIN
@@ -37,7 +37,9 @@ def side_by_side(before: Course, after: Course, width: int) -> list[str]:
     ]
 
 
-def _chart(title: str, course: Course, columns: int, last_s: float, max_share: float) -> list[str]:
+def _chart_lines(
+    title: str, course: Course, columns: int, last_s: float, max_share: float
+) -> list[str]:
     figure = plotille.Figure()
     figure.width, figure.height = columns, HEIGHT
     figure.with_colors = False

@@ -16,20 +16,22 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.style import Style
 
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 
 
 class Text(rich.text.Text):
     """A line of text. Control characters, including line ends, are escaped."""
 
     def __init__(self, text: str = "", style: str | Style = "", **options: Any) -> None:
-        super().__init__(visible(text), style, **options)
+        super().__init__(escape_control_characters(text), style, **options)
 
     def append(
         self, text: rich.text.Text | str, style: str | Style | None = None
     ) -> rich.text.Text:
         """Add a string or text at the end."""
-        return super().append(visible(text) if isinstance(text, str) else text, style)
+        return super().append(
+            escape_control_characters(text) if isinstance(text, str) else text, style
+        )
 
 
 class TextTable(rich.table.Table):
@@ -72,7 +74,7 @@ def console_for(
     return console
 
 
-def write(console: Console, parts: Iterable[RenderableType]) -> None:
+def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:
     """Print the parts without the trailing spaces that rich adds."""
     with console.capture() as capture:
         for part in parts:
@@ -82,17 +84,17 @@ def write(console: Console, parts: Iterable[RenderableType]) -> None:
     console.file.flush()
 
 
-def heading(text: str, style: str = "bold") -> RenderableType:
+def heading_line(text: str, style: str = "bold") -> RenderableType:
     """Return a line of text with an empty line above."""
     return Padding(Text(text, style), (1, 0, 0, 0))
 
 
-def lines_of(texts: Iterable[str]) -> RenderableType:
+def separate_lines(texts: Iterable[str]) -> RenderableType:
     """Return each string as a line of its own."""
     return Group(*map(Text, texts))
 
 
-def plain_table(title: str) -> TextTable:
+def borderless_table(title: str) -> TextTable:
     """Return an empty table without borders."""
     return TextTable(
         title=title,

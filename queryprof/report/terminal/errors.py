@@ -7,18 +7,18 @@ from rich.console import RenderableType
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, heading
+from queryprof.report.terminal.console import Text, heading_line
 
 MAX_SHOWN = 5
 
 
-def errors(report: Report, places: Places) -> list[RenderableType]:
+def error_list(report: Report, places: Places) -> list[RenderableType]:
     """Return the exceptions by type and call site, most frequent first. Empty without errors."""
     found = report.errors
     if not found:
         return []
     parts: list[RenderableType] = [
-        heading(f"Errors ({counted(sum(one.count for one in found), 'call')})")
+        heading_line(f"Errors ({counted(sum(one.count for one in found), 'call')})")
     ]
     parts += [
         Text.assemble(

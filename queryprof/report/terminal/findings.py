@@ -11,18 +11,18 @@ from rich.padding import Padding
 from queryprof.analysis.units import counted
 from queryprof.findings.finding import Finding, Severity
 from queryprof.report.findings.text import (
-    change_at,
-    code_of_fix,
+    category_title,
     combined_saving,
-    details,
-    gain,
-    nothing_found,
+    detail_lines,
+    fix_code,
+    no_findings_sentence,
+    place_to_change,
+    saving_in_words,
     server_hint,
-    title,
 )
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, heading, write
-from queryprof.report.terminal.sql import Sql
+from queryprof.report.terminal.console import Text, console_for, heading_line, print_parts
+from queryprof.report.terminal.sql import SqlText
 
 COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
@@ -47,17 +47,17 @@ def print_findings(
         Text(f"! {caution}", style="yellow") for caution in (*cautions, *unknown)
     ]
     if not findings:
-        parts.append(Text(nothing_found(unknown)))
+        parts.append(Text(no_findings_sentence(unknown)))
     for number, finding in enumerate(findings[:top], 1):
         parts.append(finding_card(number, finding, places, console.width))
     if len(findings) > top:
         parts.append(
-            heading(f"{counted(len(findings) - top, 'more finding')}: --format json", "dim")
+            heading_line(f"{counted(len(findings) - top, 'more finding')}: --format json", "dim")
         )
-    write(console, parts)
+    print_parts(console, parts)
 
 
-def what_to_do(
+def first_fixes(
     findings: Sequence[Finding], places: Places, with_code: bool = False
 ) -> list[RenderableType]:
     """Return the first findings with a fix, for the first screen. Empty without such findings."""
@@ -65,42 +65,46 @@ def what_to_do(
     if not findings:
         return []
     more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
-    parts: list[RenderableType] = [heading(f"What to do{more}")]
+    parts: list[RenderableType] = [heading_line(f"What to do{more}")]
     if line := combined_saving(findings):
         parts.append(Text(f"{line}."))
     if line := server_hint(findings):
         parts.append(Text(f"{line}.", "dim"))
     for number, finding in enumerate(findings[:SHOWN], 1):
         inside = [
-            Text(change_at(finding, places), "bold cyan", overflow="fold"),
+            Text(place_to_change(finding, places), "bold cyan", overflow="fold"),
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
         if with_code:
-            lines = "\n".join(code_of_fix(finding)).splitlines()
+            lines = "\n".join(fix_code(finding)).splitlines()
             inside += [Text(f"   {line}", STYLES["code"]) for line in lines]
         if finding.doubt:
             inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
-        parts += [_heading_of(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
+        parts += [_finding_heading(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
     return parts
 
 
-def _heading_of(number: int, finding: Finding) -> RenderableType:
+def _finding_heading(number: int, finding: Finding) -> RenderableType:
     return Group(
-        Text.assemble((f"{number:>3}  ", "bold"), (title(finding), "bold")),
+        Text.assemble((f"{number:>3}  ", "bold"), (category_title(finding), "bold")),
         Text.assemble(
-            "     ", (str(finding.severity), COLOURS[finding.severity]), f", {gain(finding)}"
+            "     ",
+            (str(finding.severity), COLOURS[finding.severity]),
+            f", {saving_in_words(finding)}",
         ),
     )
 
 
 def finding_card(number: int, finding: Finding, places: Places, width: int) -> RenderableType:
     """Return a card: title and place, statement, evidence, fix."""
-    inside: list[RenderableType] = [Text(change_at(finding, places), "bold cyan", overflow="fold")]
+    inside: list[RenderableType] = [
+        Text(place_to_change(finding, places), "bold cyan", overflow="fold")
+    ]
     if finding.statement:
-        inside.append(Sql(finding.statement, width - 7))
+        inside.append(SqlText(finding.statement, width - 7))
     inside += [
         Text(LINE_PREFIXES[kind] + line, STYLES[kind], overflow="fold")
-        for kind, line in details(finding)
+        for kind, line in detail_lines(finding)
     ]
     inside.append(Text(finding.identity, "dim"))
-    return Group(Text(""), _heading_of(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))
+    return Group(Text(""), _finding_heading(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))

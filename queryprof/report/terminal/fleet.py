@@ -15,11 +15,11 @@ from queryprof.analysis.units import (
     count,
     counted,
     duration,
+    format_factor,
     percent,
-    shortened,
-    times,
+    shorten,
 )
-from queryprof.report.terminal.console import Text, console_for, heading, write
+from queryprof.report.terminal.console import Text, console_for, heading_line, print_parts
 
 Record = Mapping[str, Any]
 Card = tuple[str, str, tuple[str, ...]]
@@ -39,14 +39,14 @@ def print_cards(
     file: TextIO | None = None,
 ) -> None:
     """Print cards below a title, how many more there are, and the option that shows them."""
-    parts: list[RenderableType] = [heading(title)]
+    parts: list[RenderableType] = [heading_line(title)]
     for head, site, lines in cards:
         parts.append(Text())
         parts.append(Text.assemble("  ", (head, "bold"), ("  " + site if site else "", "cyan")))
         parts += [Padding(Text(line), (0, 0, 0, 5)) for line in lines if line]
     if left_out > 0:
         parts += [Text(), Text(f"{left_out:,} more: --format json", style="dim")]
-    write(console_for(file), parts)
+    print_parts(console_for(file), parts)
 
 
 def ranking_cards(rows: Sequence[Record]) -> list[Card]:
@@ -75,7 +75,7 @@ def _ranking_card(row: Record) -> Card:
     ]
     statements = counted(row["statements"], "statement") if not row["statement"] else ""
     statement = (
-        shortened(row["statement"], MAX_STATEMENT_CHARACTERS) if row["statement"] else statements
+        shorten(row["statement"], MAX_STATEMENT_CHARACTERS) if row["statement"] else statements
     )
     return (
         head,
@@ -84,22 +84,22 @@ def _ranking_card(row: Record) -> Card:
             statement,
             distribution,
             "  ".join(filter(None, work)) + ("  files: " + "  ".join(files) if files else ""),
-            f"{hosts_of(row)}, {period(row)}",
+            f"{host_count_in_words(row)}, {period_in_words(row)}",
         ),
     )
 
 
-def period(row: Record) -> str:
+def period_in_words(row: Record) -> str:
     """Return the period in which something was seen, in UTC."""
-    return f"{instant(row['first_seen'])} to {instant(row['last_seen'])} UTC"
+    return f"{time_in_utc(row['first_seen'])} to {time_in_utc(row['last_seen'])} UTC"
 
 
-def instant(when: datetime | None) -> str:
+def time_in_utc(when: datetime | None) -> str:
     """Format a time in UTC."""
     return f"{when:%Y-%m-%d %H:%M}" if when else UNKNOWN
 
 
-def hosts_of(row: Record) -> str:
+def host_count_in_words(row: Record) -> str:
     """Return the number of hosts. It is unknown in rows that combine several hosts."""
     return counted(row["hosts"], "host") if row["hosts"] else "unknown hosts"
 
@@ -108,12 +108,13 @@ def outlier_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for hosts that lose time."""
     return [
         (
-            f"{_seconds(row['lost_seconds'])} lost",
+            f"{_seconds_in_words(row['lost_seconds'])} lost",
             row["host"] or "(unknown)",
             (
                 row["statement"],
                 (
-                    f"{times(row['times'])}: {duration(row['mean_ns'])} each, on the median host"
+                    f"{format_factor(row['times'])}: {duration(row['mean_ns'])} each, on the"
+                    " median host"
                     f" {duration(row['usual_ns'])}, {counted(int(row['executions']), 'execution')}"
                 ),
                 f"and {counted(row['statements'] - 1, 'more statement')}"
@@ -125,7 +126,7 @@ def outlier_cards(rows: Sequence[Record]) -> list[Card]:
     ]
 
 
-def _seconds(seconds: float | None) -> str:
+def _seconds_in_words(seconds: float | None) -> str:
     return duration(None if seconds is None else seconds * 1e9)
 
 
@@ -133,7 +134,10 @@ def trend_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for statements that got slower."""
     return [
         (
-            f"{row['since_day']}  {times(row['times'])}  {_seconds(row['cost_seconds'])} since",
+            (
+                f"{row['since_day']}  {format_factor(row['times'])} "
+                f" {_seconds_in_words(row['cost_seconds'])} since"
+            ),
             f"the main version changed to {row['version']} that day" if row["version"] else "",
             (
                 row["statement"],
@@ -150,15 +154,15 @@ def plan_cards(rows: Sequence[Record]) -> list[Card]:
     for row in rows:
         found.setdefault(row["statement_id"], []).append(row)
     return [
-        (counted(len(plans), "plan"), "", (plans[0]["statement"], *_plans(plans)))
+        (counted(len(plans), "plan"), "", (plans[0]["statement"], *_plan_lines(plans)))
         for plans in found.values()
     ]
 
 
-def _plans(plans: Iterable[Record]) -> Iterable[str]:
+def _plan_lines(plans: Iterable[Record]) -> Iterable[str]:
     for row in plans:
         who = f" ({row['host']})" if row["hosts"] == 1 and row["host"] else ""
-        yield f"{hosts_of(row)}{who}: {row['plan'].replace(chr(10), '; ')}"
+        yield f"{host_count_in_words(row)}{who}: {row['plan'].replace(chr(10), '; ')}"
 
 
 def finding_cards(rows: Sequence[Record]) -> list[Card]:
@@ -169,7 +173,7 @@ def finding_cards(rows: Sequence[Record]) -> list[Card]:
             row["site"] or "",
             (
                 row["fix"] or "",
-                f"{hosts_of(row)}, {period(row)}"
+                f"{host_count_in_words(row)}, {period_in_words(row)}"
                 + (f", first with version {row['version']}" if row["version"] else ""),
             ),
         )
@@ -177,18 +181,21 @@ def finding_cards(rows: Sequence[Record]) -> list[Card]:
     ]
 
 
-def slower_cards(rows: Sequence[Record]) -> list[Card]:
+def slower_statement_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for statements whose time changed with a version."""
     return [
         (
-            f"{times(row['ratio'])} ({times(row['low'])} to {times(row['high'])})",
+            (
+                f"{format_factor(row['ratio'])} ({format_factor(row['low'])} to"
+                f" {format_factor(row['high'])})"
+            ),
             "",
             (
                 row["statement"],
                 (
                     f"{duration(row['mean_before_ns'])} -> {duration(row['mean_after_ns'])} on"
                     f" {row['hosts_before']:.0f} and {counted(int(row['hosts_after']), 'host')},"
-                    f" {_cost(row)}"
+                    f" {_cost_in_words(row)}"
                 ),
             ),
         )
@@ -196,16 +203,16 @@ def slower_cards(rows: Sequence[Record]) -> list[Card]:
     ]
 
 
-def _cost(row: Record) -> str:
+def _cost_in_words(row: Record) -> str:
     cost = row["cost_seconds_a_day"]
     return f"{duration(abs(cost) * 1e9)} per day {'more' if cost > 0 else 'less'}"
 
 
-def step_cards(rows: Sequence[Record]) -> list[Card]:
+def vm_step_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for statements that take more VM steps."""
     return [
         (
-            times(row["vm_steps_after"] / row["vm_steps_before"]),
+            format_factor(row["vm_steps_after"] / row["vm_steps_before"]),
             "",
             (
                 row["statement"],
@@ -219,7 +226,7 @@ def step_cards(rows: Sequence[Record]) -> list[Card]:
     ]
 
 
-def request_cards(rows: Sequence[Record]) -> list[Card]:
+def executions_per_span_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for statements that run more often per span."""
     return [
         (
@@ -235,8 +242,8 @@ def new_plan_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for plans that appeared with a version."""
     return [
         (
-            hosts_of(row),
-            f"since {instant(row['first_seen'])} UTC",
+            host_count_in_words(row),
+            f"since {time_in_utc(row['first_seen'])} UTC",
             (row["statement"], row["plan"].replace("\n", "; ")),
         )
         for row in rows
@@ -247,19 +254,19 @@ def new_finding_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for findings that appeared with a version."""
     return [
         (
-            f"{row['category']}  {_seconds(row['gain_seconds'])}",
+            f"{row['category']}  {_seconds_in_words(row['gain_seconds'])}",
             row["site"] or "",
-            (row["fix"] or "", f"{hosts_of(row)}"),
+            (row["fix"] or "", f"{host_count_in_words(row)}"),
         )
         for row in rows
     ]
 
 
-def statement_cards(rows: Sequence[Record]) -> list[Card]:
+def new_and_gone_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for statements that only one of two versions has."""
     return [
         (
-            f"{row['change']}  {_seconds(row['seconds'])}",
+            f"{row['change']}  {_seconds_in_words(row['seconds'])}",
             row["site"] or "",
             (row["statement"],),
         )

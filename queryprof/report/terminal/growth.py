@@ -7,10 +7,16 @@ from typing import TextIO
 
 from rich.console import RenderableType
 
-from queryprof.analysis.units import counted, duration, shortened
+from queryprof.analysis.units import counted, duration, shorten
 from queryprof.growth.composed import Composed
 from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths
-from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.console import (
+    Text,
+    borderless_table,
+    console_for,
+    heading_line,
+    print_parts,
+)
 from queryprof.report.text.causes import site_lines
 from queryprof.report.text.growth import law_in_words
 
@@ -39,19 +45,19 @@ def print_growth(
     console = console_for(file, width)
     grown = [one for one in growths(found.runs) if one.figure == VM_STEPS and one.statement != ALL]
     grown.sort(key=lambda one: (-_forecast_ns(one, times_ns, FACTORS[-1]), one.statement))
-    parts: list[RenderableType] = [heading("Forecast of the database time")]
-    table = plain_table("")
+    parts: list[RenderableType] = [heading_line("Forecast of the database time")]
+    table = borderless_table("")
     for name in ("", "now", *(f"{factor} times the data" for factor in FACTORS)):
         table.add_column(name, justify="right" if name else "left")
     for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
         table.add_row(str(at), *_times(one, times_ns))
     parts.append(table)
     for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
-        parts.append(Text(f"{at:>3}  {shortened(one.statement, 300)}", overflow="fold"))
+        parts.append(Text(f"{at:>3}  {shorten(one.statement, 300)}", overflow="fold"))
         lines = [*_lines(one), *_plan_changes(found, one.statement)]
         parts += [Text(f"     {line}", overflow="fold") for line in lines]
     parts += [Text(line, overflow="fold") for line in _notes(found, len(grown), left_out)]
-    write(console, parts)
+    print_parts(console, parts)
 
 
 def _forecast_ns(one: Growth, times_ns: Mapping[str, int], factor: float) -> float:
@@ -68,7 +74,7 @@ def _lines(one: Growth) -> Iterator[str]:
     values = ", ".join(f"{value:,}" for value in one.values)
     yield f"VM steps grow {law_in_words(one.law, of)}: {values}"
     if one.parent:
-        yield f"it runs once per row of {shortened(one.parent, 200)}"
+        yield f"it runs once per row of {shorten(one.parent, 200)}"
     for site in one.last.sites[:SITES]:
         yield site_lines(site, with_executions=False)[0]
 
@@ -98,7 +104,7 @@ def _notes(found: Composed, shown: int, left_out: int) -> Iterator[str]:
         yield (
             f"Executions not explained by rows: {counted(len(found.unexplained), 'statement')} ran"
             " several times, but not once per row of another one. Their number of executions is"
-            f" taken as constant: {shortened(found.unexplained[0], 100)}"
+            f" taken as constant: {shorten(found.unexplained[0], 100)}"
         )
     if found.missing or left_out:
         yield (

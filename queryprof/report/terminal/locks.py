@@ -9,13 +9,24 @@ from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, unseen_ns
+from queryprof.analysis.lock_holders import (
+    LockHolders,
+    host_by_process,
+    own_code_share,
+    unseen_ns,
+)
 from queryprof.analysis.report import Report
-from queryprof.analysis.threads import process_names
-from queryprof.analysis.units import count, counted, duration, percent, size
+from queryprof.analysis.threads import process_namer
+from queryprof.analysis.units import count, counted, duration, format_bytes, percent
 from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.console import (
+    Text,
+    borderless_table,
+    console_for,
+    heading_line,
+    print_parts,
+)
 
 NOTABLE_SHARE = 0.01
 NOTABLE_OWN = 0.05
@@ -34,7 +45,7 @@ def lock_summary(report: Report) -> list[RenderableType]:
         return []
     calls = sum(one.lock_waits for one in work)
     return [
-        heading(
+        heading_line(
             f"Waiting for locks: {duration(waited_ns)} ({percent(waited_ns / database_ns)} of the"
             f" database time) in {counted(calls, 'call')}, longest"
             f" {duration(max(one.max_lock_ns for one in work))} (--show locks)"
@@ -55,19 +66,19 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
         parts.append(Text(NOTHING_HELD))
     for database in dict.fromkeys(hold.database for hold in holds):
         here = [hold for hold in holds if hold.database == database]
-        parts.append(heading(f"Locks on {os.path.basename(database) or database}"))
+        parts.append(heading_line(f"Locks on {os.path.basename(database) or database}"))
         for hold in here[: report.top or SHOWN]:
             parts += _hold_lines(hold, report, places)
         if len(here) > (report.top or SHOWN):
             parts.append(Text(f"{len(here) - (report.top or SHOWN)} more: --top", style="dim"))
-    write(console, [*parts, *waits])
+    print_parts(console, [*parts, *waits])
 
 
 def _hold_lines(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
     each = f", longest {duration(hold.max_ns)}" if hold.count > 1 else ""
     times = f"{hold.kind}  {count(hold.count)} x {duration(hold.total_ns / max(hold.count, 1))}"
     site = Text.assemble(
-        (_site(hold.path, report, places), "bold cyan"), f"  {_thread(hold, report)}"
+        (_site_text(hold.path, report, places), "bold cyan"), f"  {_thread_name(hold, report)}"
     )
     lines = [Text(hold.statement), *(Text(fact, "dim") for fact in _hold_facts(hold, places))]
     return [
@@ -82,13 +93,13 @@ def _hold_facts(hold: LockHold, places: Places) -> list[str]:
     if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
         ended = f" {places.where(hold.end_path[0])}" if hold.end_path else ""
         facts.append(f"until {hold.end_statement}{ended}")
-    own = own_code(hold)
+    own = own_code_share(hold)
     if own is not None and own >= NOTABLE_OWN:
         facts.append(f"{percent(own)} of it in the program's own code")
     if hold.changed_rows:
         facts.append(f"{counted(hold.changed_rows, 'row')} changed by its thread")
     if hold.log_bytes:
-        facts.append(f"the write-ahead log had {size(hold.log_bytes)} at its end")
+        facts.append(f"the write-ahead log had {format_bytes(hold.log_bytes)} at its end")
     return facts
 
 
@@ -96,10 +107,10 @@ def _longest_waits(report: Report, places: Places) -> list[RenderableType]:
     """Return the longest waits, each with the holder of the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
-    holders = Holders(events, hosts_of(report.profile))
+    holders = LockHolders(events, host_by_process(report.profile))
     if not waits:
         return []
-    table = plain_table("\nThe longest waits")
+    table = borderless_table("\nThe longest waits")
     table.add_column("waited", justify="right", no_wrap=True)
     for name in ("at", "for"):
         table.add_column(name, overflow="fold", ratio=1)
@@ -107,18 +118,18 @@ def _longest_waits(report: Report, places: Places) -> list[RenderableType]:
         table.add_row(
             duration(wait.duration_ns),
             _place_and_thread(wait, report, places),
-            _held_by(wait, holders, report, places),
+            _holder_in_words(wait, holders, report, places),
         )
     left = len(waits) - (report.top or SHOWN)
     return [table, Text(f"{left} more: --top", style="dim")] if left > 0 else [table]
 
 
-def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
+def _holder_in_words(wait: LockEvent, holders: LockHolders, report: Report, places: Places) -> str:
     """Return which call held the lock longest during a wait, and what that call waited for.
 
     Adds the time if the holder did not hold the lock for the whole wait.
     """
-    found = holders.direct(wait)
+    found = holders.refusing_holds(wait)
     if not found:
         return "(not seen)"
     (holder, ns), *others = found
@@ -138,14 +149,14 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
 
 def _place_and_thread(event: LockEvent, report: Report, places: Places) -> str:
     """Return a place and its thread."""
-    return f"{_site(event.path, report, places)} ({_thread(event, report)})"
+    return f"{_site_text(event.path, report, places)} ({_thread_name(event, report)})"
 
 
-def _thread(held: LockEvent | LockHold, report: Report) -> str:
+def _thread_name(held: LockEvent | LockHold, report: Report) -> str:
     """Return a thread's name and, if there are several processes, its process."""
-    process = process_names(report.profile)(held.thread)
+    process = process_namer(report.profile)(held.thread)
     return f"{held.thread.name} of {process}" if process else held.thread.name
 
 
-def _site(path: CallPath, report: Report, places: Places) -> str:
+def _site_text(path: CallPath, report: Report, places: Places) -> str:
     return places.site(call_site(path, report.helpers))

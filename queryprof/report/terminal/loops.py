@@ -9,23 +9,23 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.loops import LoopSummary, cumulative
+from queryprof.analysis.loops import LoopSummary, cumulative_shares
 from queryprof.analysis.report import Report
 from queryprof.analysis.summary import Summary
-from queryprof.analysis.threads import process_names
+from queryprof.analysis.threads import process_namer
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Distribution
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import (
     Text,
     TextTable,
+    borderless_table,
     console_for,
-    heading,
-    lines_of,
-    plain_table,
-    write,
+    heading_line,
+    print_parts,
+    separate_lines,
 )
-from queryprof.report.text.loops import many_short, verdict
+from queryprof.report.text.loops import many_short_steps_note, stall_description
 
 CHART_HEIGHT = 10
 COLOURS = ("cyan", "red", "green", "yellow")
@@ -48,8 +48,8 @@ def print_loops(report: Report, file: TextIO | None = None, width: int | None = 
     places = Places(report.profile)
     parts: list[RenderableType] = []
     for finding in report.loops:
-        parts += _loop(finding, report, places, console.width)
-    write(console, parts or [Text(NOTHING_RAN)])
+        parts += _loop_parts(finding, report, places, console.width)
+    print_parts(console, parts or [Text(NOTHING_RAN)])
 
 
 def loop_summary(report: Report, places: Places, shown: int = 3) -> list[RenderableType]:
@@ -59,17 +59,21 @@ def loop_summary(report: Report, places: Places, shown: int = 3) -> list[Rendera
     if not worst:
         return []
     title = f"The event loop stalled in {counted(len(stalls), 'place')} (--show loops lists all)"
-    parts: list[RenderableType] = [heading(title)]
-    return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
+    parts: list[RenderableType] = [heading_line(title)]
+    return parts + [
+        Padding(Text(stall_description(stall, places)), (0, 0, 0, 5)) for stall in worst
+    ]
 
 
-def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> list[RenderableType]:
+def _loop_parts(
+    finding: LoopSummary, report: Report, places: Places, width: int
+) -> list[RenderableType]:
     loop, top = finding.loop, report.top
-    named = process_names(report.profile)(loop.thread)
+    named = process_namer(report.profile)(loop.thread)
     process = f", {named}" if named else ""
     busy = percent(finding.utilization) if finding.utilization is not None else "?"
     parts: list[RenderableType] = [
-        heading(f"{loop.kind} in {loop.thread.name}{process}"),
+        heading_line(f"{loop.kind} in {loop.thread.name}{process}"),
         Text.assemble(
             f"ran {duration(loop.run_ns)}, busy ",
             (busy, "bold"),
@@ -84,7 +88,7 @@ def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> l
         _lags_table(finding),
     ]
     if finding.stalls:
-        parts.append(heading("What blocked it, by total time"))
+        parts.append(heading_line("What blocked it, by total time"))
     for rank, stall in enumerate(finding.stalls[:top], 1):
         head = Text.assemble(
             (f"{rank:>3}  ", "bold"),
@@ -93,24 +97,27 @@ def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> l
             f" longest {duration(stall.stall.max_ns)}: ",
             (stall.category, "bold"),
         )
-        parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
+        parts += [head, Padding(Text(stall_description(stall, places)), (0, 0, 0, 5))]
     if top and len(finding.stalls) > top:
         parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
     parts += _delays_table(finding, places, top)
-    words = many_short(finding, LATE_NS)
+    words = many_short_steps_note(finding, LATE_NS)
     if words:
         parts.append(Text(words))
     elif not finding.stalls:
-        parts.append(_no_stalls(loop.has_steps))
+        parts.append(_no_stalls_sentence(loop.has_steps))
     if finding.functions:
-        parts.append(_functions(finding, places, top))
+        parts.append(_functions_table(finding, places, top))
     if loop.beat_lag.count:
         title = "Loop lag: share of the heartbeats (cumulative %)"
-        parts += [heading(title), lines_of(chart({loop.kind: loop.beat_lag}, width).splitlines())]
+        parts += [
+            heading_line(title),
+            separate_lines(lag_chart({loop.kind: loop.beat_lag}, width).splitlines()),
+        ]
     return parts
 
 
-def _no_stalls(has_steps: bool) -> Text:
+def _no_stalls_sentence(has_steps: bool) -> Text:
     if has_steps:
         return Text("It never stalled for longer than the threshold.", style="green")
     return Text(
@@ -124,7 +131,7 @@ def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []
-    table = plain_table("\nDelays caused, by total")
+    table = borderless_table("\nDelays caused, by total")
     for name in ("waited", "callbacks", "each"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("because of", overflow="fold", ratio=1)
@@ -140,7 +147,7 @@ def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list
 
 
 def _lags_table(finding: LoopSummary) -> TextTable:
-    table = plain_table("")
+    table = borderless_table("")
     table.add_column("lag", no_wrap=True)
     for name in ("count", "mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -161,8 +168,8 @@ def _lags_table(finding: LoopSummary) -> TextTable:
     return table
 
 
-def _functions(finding: LoopSummary, places: Places, top: int | None) -> RenderableType:
-    table = plain_table("\nTime by function")
+def _functions_table(finding: LoopSummary, places: Places, top: int | None) -> RenderableType:
+    table = borderless_table("\nTime by function")
     for name in ("share", "total", "steps", "mean", "max", "database"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("function", overflow="fold", ratio=1)
@@ -180,7 +187,7 @@ def _functions(finding: LoopSummary, places: Places, top: int | None) -> Rendera
     return Group(table)
 
 
-def chart(lags: dict[str, Distribution], width: int) -> str:
+def lag_chart(lags: dict[str, Distribution], width: int) -> str:
     """Chart the cumulative distributions of some lags, on a logarithmic lag axis."""
     import plotille  # late, because it imports colour maps: slow for a report without loops
 
@@ -191,7 +198,7 @@ def chart(lags: dict[str, Distribution], width: int) -> str:
     figure.color_mode = "names"
     figure.x_label, figure.y_label = "lag", "%"
     points = {
-        name: [(math.log10(max(ns, 1000)), 100 * share) for ns, share in cumulative(lag)]
+        name: [(math.log10(max(ns, 1000)), 100 * share) for ns, share in cumulative_shares(lag)]
         for name, lag in lags.items()
         if lag.count
     }

@@ -16,19 +16,25 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.overview import Overview, completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
-from queryprof.analysis.views import Caller, Row, View
+from queryprof.analysis.views import CallerShare, View, ViewRow
 from queryprof.findings.finding import Finding
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
-from queryprof.report.terminal.errors import errors
-from queryprof.report.terminal.findings import what_to_do
+from queryprof.report.terminal.console import (
+    Text,
+    borderless_table,
+    console_for,
+    heading_line,
+    print_parts,
+)
+from queryprof.report.terminal.errors import error_list
+from queryprof.report.terminal.findings import first_fixes
 from queryprof.report.terminal.locks import lock_summary
 from queryprof.report.terminal.loops import loop_summary
-from queryprof.report.terminal.spans import repeat_summary, spans
-from queryprof.report.terminal.sql import Sql
-from queryprof.report.terminal.threads import handoff_summary, threads
-from queryprof.report.text.cards import figures, findings_at, group_by_site, one_line_summary
-from queryprof.report.text.deployment import deployments_in_words, names_of
+from queryprof.report.terminal.spans import repeat_summary, span_tables
+from queryprof.report.terminal.sql import SqlText
+from queryprof.report.terminal.threads import handoff_summary, thread_tables
+from queryprof.report.text.cards import figure_lines, findings_at, group_by_site, one_line_summary
+from queryprof.report.text.deployment import deployment_names, deployments_in_words
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
@@ -54,19 +60,19 @@ def print_report(
     """
     console = console_for(file, width)
     places = Places(report.profile)
-    parts: list[RenderableType] = [*_overview(report)]
-    parts += what_to_do(findings, places)
+    parts: list[RenderableType] = [*_overview_lines(report)]
+    parts += first_fixes(findings, places)
     parts += loop_summary(report, places)  # findings cover only stalls caused by the database
     if report.overview.calls:
-        parts += _vital_few(report, findings, places, console.width, beyond)
-    parts += errors(report, places) + lock_summary(report)
+        parts += _vital_few_section(report, findings, places, console.width, beyond)
+    parts += error_list(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     if report.overview.calls:
-        parts += [Text(""), _further_options(report, _rows_shown(report, beyond))]
-    write(console, [*parts, *_method_line(report.overview)])
+        parts += [Text(""), _further_options(report, _row_limit(report, beyond))]
+    print_parts(console, [*parts, *_completeness_line(report.overview)])
 
 
-def print_block(
+def print_block_report(
     report: Report, file: TextIO, width: int, findings: Sequence[Finding], lines: Sequence[str]
 ) -> None:
     """Print the report of a block that a program recorded, without colours and command line.
@@ -77,10 +83,10 @@ def print_block(
     console, places = console_for(file, width, plain=True), Places(report.profile)
     parts: list[RenderableType] = [Text(one_line_summary(report.overview)), *map(Text, lines)]
     parts += [Text(f"! {caution}") for caution in report.overview.cautions]
-    parts += what_to_do(findings, places, with_code=True) + loop_summary(report, places)
+    parts += first_fixes(findings, places, with_code=True) + loop_summary(report, places)
     if report.overview.calls:
-        parts += _vital_few(report, findings, places, console.width, beyond=False)
-    write(console, [*parts, *errors(report, places)])
+        parts += _vital_few_section(report, findings, places, console.width, beyond=False)
+    print_parts(console, [*parts, *error_list(report, places)])
 
 
 def print_view(
@@ -89,20 +95,20 @@ def print_view(
     """Print one breakdown: by statement, site, operation, thread or span."""
     console = console_for(file, width)
     places = Places(report.profile)
-    parts: list[RenderableType] = [*_overview(report)]
+    parts: list[RenderableType] = [*_overview_lines(report)]
     wide = console.width >= WIDE
     if dimension == "span":
-        parts += spans(report, places, wide)
+        parts += span_tables(report, places, wide)
     elif dimension == "thread":
-        parts += threads(report, places, wide)
+        parts += thread_tables(report, places, wide)
     if report.overview.calls and dimension == "operation":
-        parts.append(_operations(report.view(dimension), places))
+        parts.append(_operations_table(report.view(dimension), places))
     elif report.overview.calls:
-        parts.append(_view(report.view(dimension), places, console.width))
-    write(console, [*parts, Text(""), *_method_line(report.overview)])
+        parts.append(_view_table(report.view(dimension), places, console.width))
+    print_parts(console, [*parts, Text(""), *_completeness_line(report.overview)])
 
 
-def _method_line(overview: Overview) -> list[RenderableType]:
+def _completeness_line(overview: Overview) -> list[RenderableType]:
     """Return how complete the figures are, and the recording overhead."""
     parts = [] if overview.cautions else [completeness_sentence(overview.processes)]
     if overview.calls and overview.profiler_ns:  # 0 if a process was killed early
@@ -119,8 +125,11 @@ def _method_line(overview: Overview) -> list[RenderableType]:
 SIDE_BY_SIDE = "; threads ran concurrently, so these times include waits for the interpreter's lock"
 
 
-def _overview(report: Report) -> Iterable[RenderableType]:
-    overview, names = report.overview, deployments_in_words(map(names_of, report.profile.processes))
+def _overview_lines(report: Report) -> Iterable[RenderableType]:
+    overview, names = (
+        report.overview,
+        deployments_in_words(map(deployment_names, report.profile.processes)),
+    )
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
     if names:
@@ -148,18 +157,18 @@ def _overview(report: Report) -> Iterable[RenderableType]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _rows_shown(report: Report, beyond: bool) -> int:
+def _row_limit(report: Report, beyond: bool) -> int:
     """Return how many statements and call sites to show."""
     is_cut = report.sort == "time" and not beyond
     most = report.ranking.vital if is_cut else report.ranking.count
     return min(most, len(report.ranking.bottlenecks))
 
 
-def _vital_few(
+def _vital_few_section(
     report: Report, findings: Sequence[Finding], places: Places, width: int, beyond: bool
 ) -> Iterator[RenderableType]:
     ranking, sort = report.ranking, report.sort
-    shown = ranking.bottlenecks[: _rows_shown(report, beyond)]
+    shown = ranking.bottlenecks[: _row_limit(report, beyond)]
     vital = ranking.vital if sort == "time" else len(shown)
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
@@ -167,17 +176,19 @@ def _vital_few(
         if sort == "time"
         else f"Statements and call sites by {sort}"
     )
-    yield heading(title)
-    yield from _cards(shown[:vital], report, findings, places, width)
+    yield heading_line(title)
+    yield from _bottleneck_cards(shown[:vital], report, findings, places, width)
     left = vital - len(shown)
     if left > 0:
-        yield heading(f"{left} more in the vital few; show them with --top {ranking.vital}", "dim")
+        yield heading_line(
+            f"{left} more in the vital few; show them with --top {ranking.vital}", "dim"
+        )
     if shown[vital:]:
-        yield heading("After the vital few")
-        yield from _cards(shown[vital:], report, findings, places, width)
+        yield heading_line("After the vital few")
+        yield from _bottleneck_cards(shown[vital:], report, findings, places, width)
 
 
-def _cards(
+def _bottleneck_cards(
     shown: Sequence[Bottleneck],
     report: Report,
     findings: Sequence[Finding],
@@ -189,10 +200,10 @@ def _cards(
             notes = [f"! {reason}" for reason in findings_at(found, report, findings)]
             if found.statement in report.notes:
                 notes.insert(0, report.notes[found.statement])
-            yield _card(found, notes, places, width, group[0] if number else None)
+            yield _bottleneck_card(found, notes, places, width, group[0] if number else None)
 
 
-def _card(
+def _bottleneck_card(
     bottleneck: Bottleneck, notes: list[str], places: Places, width: int, above: Bottleneck | None
 ) -> RenderableType:
     """Return the card of a bottleneck. Omits the call site if `above` has the same."""
@@ -207,8 +218,8 @@ def _card(
         f"  {runs}",
         (failed, "red"),
     )
-    site = _site(bottleneck, places)
-    if above and _site(above, places).plain == site.plain:
+    site = _site_text(bottleneck, places)
+    if above and _site_text(above, places).plain == site.plain:
         site = Text("the same line", "dim")
     below = []
     if head.cell_len + 2 + site.cell_len <= width:
@@ -217,15 +228,15 @@ def _card(
         below = [site]
     inside: list[RenderableType] = [
         *below,
-        Sql(bottleneck.statement, width - 7),
+        SqlText(bottleneck.statement, width - 7),
         *(Text(text, style="yellow") for text in notes),
-        *map(Text, figures(bottleneck, notes)),
-        *_plan(bottleneck),
+        *map(Text, figure_lines(bottleneck, notes)),
+        *_plan_lines(bottleneck),
     ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 
-def _site(bottleneck: Bottleneck, places: Places) -> Text:
+def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
     """Return the call site, the most expensive caller and the database helpers between."""
     site = Text(overflow="fold")
     site.append(places.site(bottleneck.site), "bold cyan")
@@ -254,7 +265,7 @@ def _further_options(report: Report, shown: int) -> RenderableType:
     return Text(f"See also: queryprof report {', '.join(options)}", "dim")
 
 
-def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
+def _plan_lines(bottleneck: Bottleneck) -> list[RenderableType]:
     """Return the query plan of the statement with its marked steps."""
     steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
     lines: list[RenderableType] = [
@@ -269,7 +280,7 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     return lines
 
 
-def _caller(caller: Caller, places: Places) -> RenderableType:
+def _caller_line(caller: CallerShare, places: Places) -> RenderableType:
     behind = "".join(f"  <- {places.frame(frame)}" for frame in caller.site.callers[:1])
     return Text.assemble(
         f"        {duration(caller.totals.self_ns):>8} "
@@ -281,8 +292,8 @@ def _caller(caller: Caller, places: Places) -> RenderableType:
     )
 
 
-def _operations(view: View, places: Places) -> RenderableType:
-    table = plain_table("\nBy operation")
+def _operations_table(view: View, places: Places) -> RenderableType:
+    table = borderless_table("\nBy operation")
     table.add_column("operation", no_wrap=True)
     for name in ("calls", "total (s)", "max", "average", "min"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -296,15 +307,15 @@ def _operations(view: View, places: Places) -> RenderableType:
             duration(totals.mean_call_ns),
             duration(totals.min_call_ns),
         )
-    parts: list[RenderableType] = [table, heading("Callers by operation")]
+    parts: list[RenderableType] = [table, heading_line("Callers by operation")]
     for row in view.rows:
         parts.append(Text(row.name))
-        parts += [_caller(caller, places) for caller in row.callers]
+        parts += [_caller_line(caller, places) for caller in row.callers]
     return Group(*parts)
 
 
-def _view(view: View, places: Places, width: int) -> RenderableType:
-    table = plain_table(f"\nDatabase time by {view.dimension}")
+def _view_table(view: View, places: Places, width: int) -> RenderableType:
+    table = borderless_table(f"\nDatabase time by {view.dimension}")
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("count", justify="right", no_wrap=True)
@@ -337,7 +348,7 @@ def _view(view: View, places: Places, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _row_name(row: Row, view: View, places: Places) -> Text:
+def _row_name(row: ViewRow, view: View, places: Places) -> Text:
     if view.dimension == "site" and row.callers:
         return Text(places.site(row.callers[0].site))
     return Text(row.name[:500])

@@ -9,12 +9,12 @@ from rich.padding import Padding
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
-from queryprof.findings.groups import Group as Statement
-from queryprof.findings.groups import groups_of
+from queryprof.findings.groups import StatementGroup as Statement
+from queryprof.findings.groups import statement_groups
 from queryprof.model.postgresql import ServerFacts
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, heading, write
-from queryprof.report.terminal.sql import Sql
+from queryprof.report.terminal.console import Text, console_for, heading_line, print_parts
+from queryprof.report.terminal.sql import SqlText
 
 MAX_STATEMENTS = 5
 MAX_STEPS = 12
@@ -27,28 +27,30 @@ def print_server(
     """Print the plans of the most expensive statements, with the server's times and ours."""
     console, places = console_for(file, width), Places(report.profile)
     groups: dict[str, Statement] = {}
-    for group in sorted(groups_of(report), key=lambda one: -one.self_ns):
+    for group in sorted(statement_groups(report), key=lambda one: -one.self_ns):
         groups.setdefault(group.statement, group)
     known = [group for group in groups.values() if group.statement in facts.plans]
-    parts: list[RenderableType] = [heading(f"On the server (PostgreSQL {facts.version})")]
+    parts: list[RenderableType] = [heading_line(f"On the server (PostgreSQL {facts.version})")]
     if facts.times_off:
         parts.append(Text(f"! the server's times are unknown: {facts.times_off}", "yellow"))
     for group in known[:MAX_STATEMENTS]:
-        parts += _statement(group, facts, places, console.width)
+        parts += _statement_card(group, facts, places, console.width)
     if len(known) > MAX_STATEMENTS:
         parts.append(Text(f"     {len(known) - MAX_STATEMENTS} more: --format json", "dim"))
     if facts.left_out:
         more = counted(facts.left_out, "statement")
         parts.append(Text(f"! {more} more: no plan was requested", "yellow"))
     if facts.refused:
-        parts.append(heading(f"No plan: {counted(len(facts.refused), 'statement')}"))
+        parts.append(heading_line(f"No plan: {counted(len(facts.refused), 'statement')}"))
         for statement, reason in list(facts.refused.items())[:MAX_STATEMENTS]:
-            shown = Group(Sql(statement, console.width - 7), Text(reason, "dim", overflow="fold"))
+            shown = Group(
+                SqlText(statement, console.width - 7), Text(reason, "dim", overflow="fold")
+            )
             parts.append(Padding(shown, (0, 0, 0, 5)))
-    write(console, parts)
+    print_parts(console, parts)
 
 
-def _statement(
+def _statement_card(
     group: Statement, facts: ServerFacts, places: Places, width: int
 ) -> list[RenderableType]:
     plan, time = facts.plans[group.statement], facts.times.get(group.statement)
@@ -63,7 +65,7 @@ def _statement(
     unknown = [one.name for one in plan.tables if one.rows is None]
     inside: list[RenderableType] = [
         Text(places.site(group.site), "bold cyan", overflow="fold"),
-        Sql(group.statement, width - 7),
+        SqlText(group.statement, width - 7),
         Text(f"{counted(executions, 'execution')} of {each}{at_server}", overflow="fold"),
     ]
     if unknown:

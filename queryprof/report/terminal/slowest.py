@@ -12,8 +12,8 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
 from queryprof.model import Exemplar
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, write
-from queryprof.report.terminal.sql import Sql
+from queryprof.report.terminal.console import Text, console_for, print_parts
+from queryprof.report.terminal.sql import SqlText
 
 SHOWN = 10
 FRAMES = 8
@@ -26,12 +26,13 @@ def print_slowest(report: Report, file: TextIO | None = None, width: int | None 
     places = Places(report.profile)
     exemplars = report.profile.exemplars[: report.top or SHOWN]
     parts: list[RenderableType] = [
-        _exemplar(number, one, places, console.width) for number, one in enumerate(exemplars, 1)
+        _exemplar_card(number, one, places, console.width)
+        for number, one in enumerate(exemplars, 1)
     ]
-    write(console, parts or [Text(NOTHING_RAN)])
+    print_parts(console, parts or [Text(NOTHING_RAN)])
 
 
-def _exemplar(number: int, one: Exemplar, places: Places, width: int) -> RenderableType:
+def _exemplar_card(number: int, one: Exemplar, places: Places, width: int) -> RenderableType:
     started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
     span = f"  in {one.span}" if one.span else ""
     head = Text.assemble(
@@ -42,7 +43,7 @@ def _exemplar(number: int, one: Exemplar, places: Places, width: int) -> Rendera
         overflow="fold",
     )
     frames = one.stack or one.path
-    inside: list[RenderableType] = [Sql(one.sql or one.statement, width - 7)]
+    inside: list[RenderableType] = [SqlText(one.sql or one.statement, width - 7)]
     if one.parameters:
         inside.append(Text(f"parameters {one.parameters}", "dim", overflow="fold"))
     inside += [Text(places.frame(frame), "cyan", overflow="fold") for frame in frames[:FRAMES]]

@@ -14,13 +14,13 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.model import SlowSpan, SpanRun
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, plain_table, write
+from queryprof.report.terminal.console import Text, borderless_table, console_for, print_parts
 from queryprof.report.text.spans import (
     NO_SPANS,
     NOT_RECORDED,
     delay_in_words,
-    run_title,
-    without_runs,
+    no_calls_sentence,
+    run_statement,
 )
 
 SHOWN = 3
@@ -38,13 +38,13 @@ def print_slowest_spans(
     shown = report.slowest_spans[: report.top or SHOWN]
     delays = Delays(report.profile)
     parts: list[RenderableType] = [
-        _span(number, one, delays.causes_of(one), report, places, console.width)
+        _span_card(number, one, delays.delays_of_span(one), report, places, console.width)
         for number, one in enumerate(shown, 1)
     ]
-    write(console, parts or [Text(NOT_RECORDED if report.spans else NO_SPANS)])
+    print_parts(console, parts or [Text(NOT_RECORDED if report.spans else NO_SPANS)])
 
 
-def _span(
+def _span_card(
     number: int, one: SlowSpan, delays: Sequence[Delay], report: Report, places: Places, width: int
 ) -> RenderableType:
     started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
@@ -61,7 +61,7 @@ def _span(
         "  failed" if one.failed else "",
         overflow="fold",
     )
-    table = plain_table("")
+    table = borderless_table("")
     for name in ("at", "took", "calls", "rows"):
         table.add_column(name, justify="right", no_wrap=True)
     if width >= WIDE:
@@ -76,10 +76,10 @@ def _span(
         ]
         if width >= WIDE:
             figures.append(_draw_bar(run, one))
-        what = Text(run_title(run), no_wrap=True, overflow="ellipsis")
+        what = Text(run_statement(run), no_wrap=True, overflow="ellipsis")
         site = Text(places.site(report.sites.site(run.path)), "cyan", overflow="fold")
         table.add_row(*figures, Group(what, site) if run.path else what)
-    inside = table if one.runs else Text(without_runs(one), "dim")
+    inside = table if one.runs else Text(no_calls_sentence(one), "dim")
     why = [Text(delay_in_words(delay, places), "yellow", overflow="fold") for delay in delays]
     return Group(Text(""), head, *(Padding(line, (0, 0, 0, 5)) for line in (*why, inside)))
 

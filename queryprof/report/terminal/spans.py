@@ -9,7 +9,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary, SpanSummary
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, heading, plain_table
+from queryprof.report.terminal.console import Text, borderless_table, heading_line
 from queryprof.report.text.cards import repeat_in_words
 
 SHOWN = 3
@@ -25,21 +25,21 @@ def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
     repeats = [r for r in report.repeats if (r.statement, r.site.frame) not in on_cards]
     if repeats:
         parts.append(
-            heading(
+            heading_line(
                 f"The same query again and again in one span ({counted(len(repeats), 'place')};"
                 " all: --by span)"
             )
         )
-        parts += [_repeat(found, places) for found in repeats[:SHOWN]]
+        parts += [_repeat_card(found, places) for found in repeats[:SHOWN]]
     return parts
 
 
-def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
+def span_tables(report: Report, places: Places, wide: bool) -> list[RenderableType]:
     """Return the ended spans as a table, and the repeated queries. Empty without ended spans."""
     found, top = report.spans, report.top
     if not found:
         return []
-    table = plain_table("\nSpans, by wall time")
+    table = borderless_table("\nSpans, by wall time")
     names = ["count", "mean", "p95", "database", "queries", "p95", "max"]
     if wide:
         names = ["count", "mean", "p95", "max", "CPU", "database", "queries", "p95", "max"]
@@ -48,18 +48,18 @@ def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("span", overflow="fold", ratio=1)
     for finding in found[:top]:
-        table.add_row(*_span(finding, wide), finding.span.name[:500])
+        table.add_row(*_span_row(finding, wide), finding.span.name[:500])
     parts: list[RenderableType] = [table]
     if top and len(found) > top:
         parts.append(Text(f"{len(found) - top} more: --top {len(found)}", style="dim"))
     repeats = report.repeats
     if repeats:
-        parts.append(heading("The same query again and again in one span"))
-        parts += [_repeat(finding, places) for finding in repeats[:top]]
+        parts.append(heading_line("The same query again and again in one span"))
+        parts += [_repeat_card(finding, places) for finding in repeats[:top]]
     return parts
 
 
-def _span(found: SpanSummary, wide: bool) -> list[str]:
+def _span_row(found: SpanSummary, wide: bool) -> list[str]:
     wall, queries = found.wall, found.queries
     figures = [count(found.span.count), duration(wall.mean_ns), duration(wall.p95_ns)]
     if wide:
@@ -76,7 +76,7 @@ def _span(found: SpanSummary, wide: bool) -> list[str]:
     return figures
 
 
-def _repeat(found: RepeatSummary, places: Places) -> RenderableType:
+def _repeat_card(found: RepeatSummary, places: Places) -> RenderableType:
     head = Text(repeat_in_words(found), "red")
     site = Text(places.site(found.site), "cyan")
     for caller in found.site.callers[:1]:

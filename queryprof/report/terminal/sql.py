@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderableType
 
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.report.terminal.console import Text
 
 SQL_LINES = 6
@@ -16,7 +16,7 @@ MAX_CHARACTERS = 5000
 """Length limit in characters: colouring a megabyte takes seconds."""
 
 
-class Sql:
+class SqlText:
     """A statement, folded to a width and cut after SQL_LINES lines."""
 
     def __init__(self, statement: str, width: int) -> None:
@@ -33,7 +33,7 @@ class Sql:
             from rich.syntax import Syntax
 
             syntax = Syntax("", "sql", theme="ansi_dark", background_color="default")
-            text = syntax.highlight(visible(shown))
+            text = syntax.highlight(escape_control_characters(shown))
         else:
             text = Text(shown)
         text.rstrip()

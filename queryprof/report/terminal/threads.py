@@ -8,10 +8,10 @@ from rich.padding import Padding
 from queryprof.analysis.handoffs import HandoffSummary
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import cpu_time_by_thread
-from queryprof.analysis.units import count, counted, duration, size
+from queryprof.analysis.units import count, counted, duration, format_bytes
 from queryprof.model import Profile
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, heading, plain_table
+from queryprof.report.terminal.console import Text, borderless_table, heading_line
 
 SHOWN = 3
 """Findings on the first screen."""
@@ -29,13 +29,15 @@ def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
     handoffs = report.handoffs
     if handoffs:
         parts.append(
-            heading(f"Work handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)")
+            heading_line(
+                f"Work handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)"
+            )
         )
-        parts += [_handoff(found, places) for found in handoffs[:SHOWN]]
+        parts += [_handoff_card(found, places) for found in handoffs[:SHOWN]]
     return parts
 
 
-def _handoff(found: HandoffSummary, places: Places) -> RenderableType:
+def _handoff_card(found: HandoffSummary, places: Places) -> RenderableType:
     lines = [
         Text.assemble(
             (places.site(found.site), "bold cyan"),
@@ -56,7 +58,7 @@ def _handoff(found: HandoffSummary, places: Places) -> RenderableType:
             ),
         ),
     ]
-    if found.queues:
+    if found.waits_mostly_in_queue:
         sign = (
             "one connection serves too many tasks"
             if found.kind == "aiosqlite"
@@ -66,12 +68,12 @@ def _handoff(found: HandoffSummary, places: Places) -> RenderableType:
     return Padding(Group(*lines), (0, 0, 0, 5))
 
 
-def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
+def thread_tables(report: Report, places: Places, wide: bool) -> list[RenderableType]:
     """Return the threads' usage, if known, and the work handed to them."""
     parts: list[RenderableType] = []
     usage, top = report.threads, report.top
     if usage:
-        table = plain_table("\nWhat the threads used")
+        table = borderless_table("\nWhat the threads used")
         names = ["CPU", "system", "read", "written"]
         if wide:
             names = [
@@ -94,8 +96,8 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
             figures = [
                 duration(used.user_ns + used.system_ns),
                 duration(used.system_ns),
-                size(used.read_bytes),
-                size(used.written_bytes),
+                format_bytes(used.read_bytes),
+                format_bytes(used.written_bytes),
             ]
             if wide:
                 figures = [
@@ -103,9 +105,9 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
                     duration(used.system_ns),
                     count(used.voluntary_switches),
                     count(used.involuntary_switches),
-                    size(used.read_bytes),
+                    format_bytes(used.read_bytes),
                     count(used.read_calls),
-                    size(used.written_bytes),
+                    format_bytes(used.written_bytes),
                     count(used.write_calls),
                 ]
             table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
@@ -118,15 +120,15 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
                     "dim",
                 )
             )
-    parts += _processes(report.profile)
+    parts += _process_io_lines(report.profile)
     handoffs = report.handoffs
     if handoffs:
-        parts.append(heading("Work handed to threads, by total time"))
-        parts += [_handoff(found, places) for found in handoffs[:top]]
+        parts.append(heading_line("Work handed to threads, by total time"))
+        parts += [_handoff_card(found, places) for found in handoffs[:top]]
     return parts
 
 
-def _processes(profile: Profile) -> list[RenderableType]:
+def _process_io_lines(profile: Profile) -> list[RenderableType]:
     """Return what the processes read and wrote, in total and per hour."""
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
@@ -141,7 +143,7 @@ def _processes(profile: Profile) -> list[RenderableType]:
     wall_ns = max(ends) - min(starts)
     read, written = profile.total("read_bytes") or 0, profile.total("written_bytes") or 0
     who = "process" if len(known) + more == 1 else f"{len(known) + more:,} processes"
-    text = f"The {who} read {size(read)} and wrote {size(written)}"
+    text = f"The {who} read {format_bytes(read)} and wrote {format_bytes(written)}"
     if wall_ns >= MIN_RATE_NS:
         hourly = HOUR_NS / wall_ns / 1e6
         text += f": {read * hourly:,.1f} MB and {written * hourly:,.1f} MB per hour"

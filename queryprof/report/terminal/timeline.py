@@ -9,7 +9,13 @@ from rich.console import RenderableType
 from queryprof.analysis.report import Report
 from queryprof.analysis.timeline import timeline_of
 from queryprof.analysis.units import count, duration, percent
-from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.console import (
+    Text,
+    borderless_table,
+    console_for,
+    heading_line,
+    print_parts,
+)
 
 SHOWN = 24
 """Number of intervals: a table of that length fits on one screen."""
@@ -26,9 +32,9 @@ def print_timeline(report: Report, file: TextIO | None = None, width: int | None
     console = console_for(file, width)
     timeline = timeline_of(report.profile, report.top or SHOWN)
     if not timeline.moments:
-        write(console, [Text(NOTHING)])
+        print_parts(console, [Text(NOTHING)])
         return
-    table = plain_table("")
+    table = borderless_table("")
     for name in ("from", "calls/s", "rows/s", "busy"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -40,15 +46,15 @@ def print_timeline(report: Report, file: TextIO | None = None, width: int | None
             count(moment.calls_per_s),
             count(moment.rows_per_s),
             percent(moment.busy),
-            Text(_bar(moment.busy / most * room), "cyan"),
+            Text(_bar_text(moment.busy / most * room), "cyan"),
         )
     title = f"Database time per {duration(timeline.width_ns)} of wall time"
-    parts: list[RenderableType] = [heading(title), table]
+    parts: list[RenderableType] = [heading_line(title), table]
     if most > 1:
         parts.append(Text("Over 100%: several threads or processes at once.", "dim"))
-    write(console, parts)
+    print_parts(console, parts)
 
 
-def _bar(cells: float) -> str:
+def _bar_text(cells: float) -> str:
     eighths = round(cells * 8)
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from queryprof.analysis.activity import BusyStatement, Now
-from queryprof.analysis.units import average, count, counted, duration, percent, shortened
+from queryprof.analysis.activity import BusyStatement, LiveActivity
+from queryprof.analysis.units import average, count, counted, duration, percent, shorten
 from queryprof.core.wall_clock import unix_ns
 from queryprof.model import Profile
 from queryprof.model.live import HeldLock
 from queryprof.report.places import Places, file_and_line
-from queryprof.report.terminal.console import Text, plain_table
+from queryprof.report.terminal.console import Text, borderless_table
 
 WIDE = 110
 FIGURE, GAP = 8, 2
@@ -40,8 +40,8 @@ NOTHING_RUNS = (
 )
 
 
-def screen(
-    now: Now,
+def top_screen(
+    now: LiveActivity,
     width: int,
     height: int,
     title: str = "",
@@ -72,15 +72,20 @@ def screen(
         for loop in awake[:4]
     ]
     held = [
-        Text(f"{held_for(one, places)} ({one.pid})", "yellow", no_wrap=True, overflow="ellipsis")
+        Text(
+            f"{held_lock_in_words(one, places)} ({one.pid})",
+            "yellow",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
         for one in now.held
         if unix_ns() - one.start_unix_ns >= LONG_NS
     ]
     if len(held) > MAX_HELD:
         held[MAX_HELD:] = [Text(f"{len(held) - MAX_HELD} more: queryprof locks FILE", "yellow")]
-    parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops, *held]
+    parts: list[RenderableType] = [Text(title, "bold"), *_processes_summary(now), *loops, *held]
     room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(details))
-    table = plain_table("")
+    table = borderless_table("")
     names = ("busy", "runs/s", "mean", "VM steps") if width >= WIDE else ("busy", "runs/s", "mean")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True, width=FIGURE)
@@ -93,13 +98,15 @@ def screen(
         figures = [percent(one.busy), count(one.executions_per_s), duration(one.mean_ns)]
         if width >= WIDE:
             figures.append(average(one.vm_steps))
-        table.add_row(*figures, one.statement[:300], place_of(one, places, for_place), style=style)
+        table.add_row(
+            *figures, one.statement[:300], statement_place(one, places, for_place), style=style
+        )
     parts.append(table if now.statements else Text("No database call ended in this interval."))
     parts += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in details]
     return Group(*parts)
 
 
-def _processes(now: Now) -> list[RenderableType]:
+def _processes_summary(now: LiveActivity) -> list[RenderableType]:
     ended = [one for one in now.processes if one.has_ended]
     busiest = max(now.processes, key=lambda one: one.busy)
     busy = sum(one.busy for one in now.processes)
@@ -108,27 +115,27 @@ def _processes(now: Now) -> list[RenderableType]:
     return [
         Text(
             f"{number}{ended_too}: {percent(busy)} of a core in the database, most in {busiest.pid}"
-            f" {_command(busiest.command)}",
+            f" {_short_command(busiest.command)}",
             no_wrap=True,
             overflow="ellipsis",
         )
     ]
 
 
-def _command(command: Sequence[str]) -> str:
+def _short_command(command: Sequence[str]) -> str:
     """Return a command line without the folders of Python and of the program."""
     return shlex.join([os.path.basename(one) or one for one in command])
 
 
-def held_for(one: HeldLock, places: Places) -> str:
+def held_lock_in_words(one: HeldLock, places: Places) -> str:
     """Return how long a write lock has been held, and where it was taken."""
     held_ns = max(0, unix_ns() - one.start_unix_ns)
     at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
-    taken = f"taken at {at} by {shortened(one.statement, 60)}"
+    taken = f"taken at {at} by {shorten(one.statement, 60)}"
     return f"write lock held for {duration(held_ns)}, {taken}"
 
 
-def place_of(one: BusyStatement, places: Places, columns: int) -> str:
+def statement_place(one: BusyStatement, places: Places, columns: int) -> str:
     """Return the place of a statement, and its caller if there is room.
 
     The file and line are never cut.
@@ -144,7 +151,7 @@ def place_of(one: BusyStatement, places: Places, columns: int) -> str:
     return f"{text}{caller}" if columns - len(text) >= min(len(caller), CALLER) else text
 
 
-def details_of(one: BusyStatement, plans: Sequence[str]) -> list[str]:
+def statement_details(one: BusyStatement, plans: Sequence[str]) -> list[str]:
     """Return lines with the callers of a statement and its plans."""
     places = Places(Profile((), ()))
     at = places.frame(one.frame) if one.frame else "(unknown)"

@@ -11,7 +11,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.tree import Node, call_tree
 from queryprof.analysis.units import counted, duration, percent
 from queryprof.report.places import Places
-from queryprof.report.terminal.console import Text, console_for, write
+from queryprof.report.terminal.console import Text, console_for, print_parts
 
 MIN_SHARE = 0.01
 """Smaller shares of the database time are not shown."""
@@ -23,11 +23,11 @@ def print_tree(report: Report, file: TextIO | None = None, width: int | None = N
     places = Places(report.profile)
     root = call_tree(report.profile.aggregates)
     total = root.self_ns or 1
-    write(console, [Group(*_lines(root, total, places, 0))])
+    print_parts(console, [Group(*_tree_lines(root, total, places, 0))])
 
 
-def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
-    shown = [child for child in node.ranked if child.self_ns >= MIN_SHARE * total]
+def _tree_lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
+    shown = [child for child in node.children_by_time if child.self_ns >= MIN_SHARE * total]
     for child in shown:
         name = (places.frame(child.frame), "cyan") if child.frame else (child.name, "")
         yield Text.assemble(
@@ -39,7 +39,7 @@ def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[Rende
             no_wrap=True,
             overflow="ellipsis",
         )
-        yield from _lines(child, total, places, depth + 1)
+        yield from _tree_lines(child, total, places, depth + 1)
     left = len(node.children) - len(shown)
     if left and depth == 0:
         yield Text(f"{'':18}{counted(left, 'smaller one')}", "dim")

@@ -8,9 +8,19 @@ from typing import TextIO
 from rich.console import RenderableType
 
 from queryprof.analysis.units import duration, percent
-from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.console import (
+    Text,
+    borderless_table,
+    console_for,
+    heading_line,
+    print_parts,
+)
 from queryprof.statistics.factorial import Effect
-from queryprof.statistics.pragma_effects import Combination, PragmaExperiment, notes_of
+from queryprof.statistics.pragma_effects import (
+    PragmaCombination,
+    PragmaExperiment,
+    combination_notes,
+)
 from queryprof.statistics.throughput import WorkersResult, is_certainly_lower
 
 MAX_ORDER = 2
@@ -23,7 +33,7 @@ def print_pragmas(
 ) -> None:
     """Print the effects, and the fastest combinations with their costs."""
     console = console_for(file, width)
-    table = plain_table("")
+    table = borderless_table("")
     for name in ("effect", "time", "95% interval", "of variation", ""):
         table.add_column(name, justify="left" if name in ("effect", "") else "right")
     for effect in found.effects.effects:
@@ -32,12 +42,12 @@ def print_pragmas(
             table.add_row(
                 _effect_in_words(effect, found),
                 _change_in_percent(effect.effect),
-                _interval(effect),
+                _effect_interval(effect),
                 percent(effect.share),
                 certain,
             )
     parts: list[RenderableType] = [
-        heading("Effect of each pragma on the workload's database time"),
+        heading_line("Effect of each pragma on the workload's database time"),
         table,
     ]
     rest = [one for one in found.effects.effects if len(one.factors) > MAX_ORDER]
@@ -48,14 +58,14 @@ def print_pragmas(
     parts.append(Text(f"error: {percent(found.effects.error_share)} of the variation"))
     if not found.is_certain:
         parts.append(Text(UNCERTAIN, "bold", overflow="fold"))
-        write(console, parts)
+        print_parts(console, parts)
         return
     if found.safe:
-        parts += _combination("Fastest that loses nothing", found.safe)
+        parts += _combination_lines("Fastest that loses nothing", found.safe)
     fastest = found.combinations[0]
     if fastest.risks:
-        parts += _combination("Fastest of all, and not advised", fastest)
-    write(console, parts)
+        parts += _combination_lines("Fastest of all, and not advised", fastest)
+    print_parts(console, parts)
 
 
 def _effect_in_words(effect: Effect, found: PragmaExperiment) -> str:
@@ -74,17 +84,17 @@ def _change_in_percent(effect: float) -> str:
     return f"{(effect**2 - 1) * 100:+.1f}%"
 
 
-def _interval(effect: Effect) -> str:
+def _effect_interval(effect: Effect) -> str:
     if effect.interval is None:
         return "?"
     return f"{_change_in_percent(effect.interval[0])} to {_change_in_percent(effect.interval[1])}"
 
 
-def _combination(title: str, one: Combination) -> list[RenderableType]:
+def _combination_lines(title: str, one: PragmaCombination) -> list[RenderableType]:
     pragmas = ", ".join(f"{name} = {value}" for name, value in one.pragmas)
-    lines = [*(f"! {risk}" for risk in one.risks), *notes_of(one)]
+    lines = [*(f"! {risk}" for risk in one.risks), *combination_notes(one)]
     return [
-        heading(f"{title}: {duration(one.mean_s * 1e9)}"),
+        heading_line(f"{title}: {duration(one.mean_s * 1e9)}"),
         Text(pragmas, "bold cyan", overflow="fold"),
         *(Text(f"  {line}", overflow="fold") for line in lines),
     ]
@@ -99,7 +109,7 @@ def print_workers(
     """Print the operations per second by number of workers, and the best number."""
     console = console_for(file, width)
     most = max((point.operations for point in points), default=1.0) or 1.0
-    parts: list[RenderableType] = [heading("Operations per second, by number of workers")]
+    parts: list[RenderableType] = [heading_line("Operations per second, by number of workers")]
     for point in points:
         bar = "█" * max(1, round(BAR * point.operations / most))
         half = f" ± {point.half_width:,.0f}" if point.half_width is not None else ""
@@ -122,8 +132,8 @@ def print_workers(
         for point in points
         if point is not chosen and not is_certainly_lower(point, chosen)
     ]
-    parts.append(heading(f"Best number of workers: {best if not rivals else 'not certain'}"))
+    parts.append(heading_line(f"Best number of workers: {best if not rivals else 'not certain'}"))
     if rivals:
         also = ", ".join(rivals)
         parts.append(Text(f"{best} is not certainly faster than {also}.", overflow="fold"))
-    write(console, parts)
+    print_parts(console, parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration, percent, size
+from queryprof.analysis.units import counted, duration, format_bytes, percent
 from queryprof.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.model.advice import Advice, DatabaseChange, Proof, Rewrite
 
@@ -23,11 +23,11 @@ NOTHING_MEASURED = "No statement was measured. INSERTs and their triggers never 
 NO_CHANGE_BUT = "No index and no ANALYZE saves more than it costs the recorded inserts."
 
 
-def summary(advice: Advice) -> str:
+def saving_summary(advice: Advice) -> str:
     """Return the saving of all changes together."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
-        nothing = NO_INDEX if advice.rewrites else _no_change(advice)
+        nothing = NO_INDEX if advice.rewrites else _no_change_sentence(advice)
         nothing = NO_CHANGE_BUT if advice.outweighed else nothing
         return f"{measured}. {nothing}" if advice.proofs else f"{measured}. {NOTHING_MEASURED}"
     return (
@@ -36,7 +36,7 @@ def summary(advice: Advice) -> str:
     )
 
 
-def _no_change(advice: Advice) -> str:
+def _no_change_sentence(advice: Advice) -> str:
     """Return the sentence for no changes, depending on how much was measured."""
     unknown_ns = sum(one.recorded_ns for one in advice.not_measured)
     is_most = advice.before_ns >= MIN_MEASURED_SHARE * (advice.before_ns + unknown_ns)
@@ -48,20 +48,20 @@ def change_in_words(change: DatabaseChange, advice: Advice) -> str:
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
     parts = [f"wins {duration(change.win_ns)} ({percent(share)})"]
     if change.bytes:
-        parts.append(f"+{size(change.bytes)}")
+        parts.append(f"+{format_bytes(change.bytes)}")
     if change.insert_ns is not None:
         parts.append(
             f"+{duration(change.insert_ns)} per insert ({counted(change.inserts, 'insert')}"
             " recorded)"
         )
     rewritten = {one.statement for one in advice.rewrites if not one.with_changes}
-    users = {proof.statement for proof in users_of(change, advice)}
+    users = {proof.statement for proof in statements_using_index(change, advice)}
     if users and users <= rewritten:
         parts.append("not needed once its statement is rewritten")
     return ", ".join(parts)
 
 
-def users_of(change: DatabaseChange, advice: Advice) -> Iterator[Proof]:
+def statements_using_index(change: DatabaseChange, advice: Advice) -> Iterator[Proof]:
     """Yield the statements that use an index, largest saving first."""
     users = [proof for proof in advice.proofs if change.index and change.index in proof.uses]
     yield from sorted(users, key=lambda proof: proof.after_ns - proof.recorded_ns)
@@ -83,7 +83,7 @@ def rewrite_line(rewrite: Rewrite) -> str:
     return f"{text}. {rewrite.how}"
 
 
-def cautions(advice: Advice) -> Iterator[str]:
+def advice_cautions(advice: Advice) -> Iterator[str]:
     """Yield the limits of the figures."""
     if advice.other_version:
         yield (

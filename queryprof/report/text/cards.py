@@ -9,8 +9,8 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.totals import Totals, add_up
-from queryprof.analysis.units import average, count, counted, duration, each_of, percent
+from queryprof.analysis.totals import Totals, add_aggregates
+from queryprof.analysis.units import average, count, counted, duration, each_of_in_words, percent
 from queryprof.findings.finding import CATEGORIES, Finding
 
 NOTABLE_PART = 0.05
@@ -29,13 +29,13 @@ def findings_at(
     """
     reported = set()
     for number, finding in enumerate(findings, 1):
-        if _findings_of(bottleneck, finding.statement, finding.site):
+        if _is_at_bottleneck(bottleneck, finding.statement, finding.site):
             reported.add(finding.category)
             named = "no known cause" if finding.is_unexplained else f"finding {number}"
             yield f"{CATEGORIES[finding.category].title} ({named})"
     if not reported:
         for repeat in report.repeats:
-            if _findings_of(bottleneck, repeat.statement, repeat.site):
+            if _is_at_bottleneck(bottleneck, repeat.statement, repeat.site):
                 yield repeat_in_words(repeat)
     if "blocked_loop" not in reported:
         yield from _stalls_line(bottleneck, report)
@@ -47,7 +47,7 @@ def _stalls_line(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
             stall.stall
             for stall in loop.stalls
             if stall.causes
-            and _findings_of(bottleneck, stall.causes[0].statement, stall.causes[0].site)
+            and _is_at_bottleneck(bottleneck, stall.causes[0].statement, stall.causes[0].site)
         ]
         if mine:
             times = counted(sum(stall.count for stall in mine), "time")
@@ -55,7 +55,7 @@ def _stalls_line(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
             yield f"it blocked the {loop.loop.kind} loop {times}, longest {duration(longest_ns)}"
 
 
-def _findings_of(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
+def _is_at_bottleneck(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
     return (statement, site.frame) == (bottleneck.statement, bottleneck.site.frame)
 
 
@@ -81,7 +81,7 @@ def one_line_change(before: Report, after: Report) -> str:
         ("time in the database", lambda one: one.overview.database_ns, duration),
         ("executions", lambda one: one.overview.executions, count),
         ("rows", lambda one: one.overview.rows, count),
-        ("VM steps", _vm_steps, count),
+        ("VM steps", _total_vm_steps, count),
     ):
         was, now = figure(before), figure(after)
         if was is not None and now is not None:
@@ -89,14 +89,14 @@ def one_line_change(before: Report, after: Report) -> str:
     return ", ".join(parts)
 
 
-def _vm_steps(report: Report) -> int | None:
-    return add_up(report.profile.aggregates).vm_steps_sum
+def _total_vm_steps(report: Report) -> int | None:
+    return add_aggregates(report.profile.aggregates).vm_steps_sum
 
 
 def repeat_in_words(found: RepeatSummary) -> str:
     """Return how often a query ran in one span."""
     return (
-        f"{average(round(found.each, 1))} times in {each_of(found.spans, 'span')}"
+        f"{average(round(found.each, 1))} times in {each_of_in_words(found.spans, 'span')}"
         f" {found.span} (up to {count(found.most)} in one span): a query in a loop?"
     )
 
@@ -109,7 +109,7 @@ def group_by_site(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
     return list(found.values())
 
 
-def figures(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
+def figure_lines(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
     """Return lines with the time split, the spread of durations and the work, where notable.
 
     Args:
@@ -127,7 +127,7 @@ def _time_split(bottleneck: Bottleneck) -> str:
     """Return the split of the time, if something other than computing takes a notable part."""
     if bottleneck.files is None:
         return ""
-    split = bottleneck.files.split(bottleneck.totals.self_ns)
+    split = bottleneck.files.time_shares(bottleneck.totals.self_ns)
     notable = [(name, share) for name, share in split if share >= NOTABLE_PART]
     if [name for name, _ in notable] == ["computing"]:
         return ""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queryprof.comparing.baseline_deviations import Deviation
-from queryprof.comparing.baseline_figures import Figures, SiteFigures
+from queryprof.comparing.baseline_figures import SiteFigures, StatementFigures
 from queryprof.report.places import file_and_line
-from queryprof.report.text.plans import plan_change, plans_before_and_after
+from queryprof.report.text.plans import plans_before_and_after, worse_plan_reason
 
 MAX_STATEMENT_CHARACTERS = 300
 MAX_CAUSES = 20
@@ -32,23 +32,26 @@ class WorseStatement:
     place: tuple[str, ...] = ()
 
 
-def cause_of(deviation: Deviation, is_shuffled: bool = False) -> WorseStatement:
+def cause_of_deviation(deviation: Deviation, is_shuffled: bool = False) -> WorseStatement:
     """Return the cause of a deviation.
 
     Args:
         is_shuffled: whether the test order changes from run to run.
     """
     after = deviation.after
-    why = [_usual_meaning(deviation.before, after, is_shuffled)] if after else []
+    why = [_usual_reason(deviation.before, after, is_shuffled)] if after else []
     if deviation.before and after:
         why += plans_before_and_after(deviation.before.plans, after.plans)
     elif after:
         why += [f"its plan  {'; '.join(step.strip() for step in p)}" for p in after.plans]
     if deviation.instead_of:
-        why.append(f"no longer executed: {cut(deviation.instead_of)}")
+        why.append(f"no longer executed: {cut_statement(deviation.instead_of)}")
     place = site_lines(after.sites[0], with_executions=False) if after and after.sites else ()
     return WorseStatement(
-        cut(deviation.statement), deviation.reasons, tuple(filter(None, why)), tuple(place)
+        cut_statement(deviation.statement),
+        deviation.reasons,
+        tuple(filter(None, why)),
+        tuple(place),
     )
 
 
@@ -91,7 +94,9 @@ def _natural_sort_key(test: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", test)]
 
 
-def _usual_meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
+def _usual_reason(
+    before: StatementFigures | None, after: StatementFigures, is_shuffled: bool
+) -> str:
     """Return the usual reason for a change of a statement's figures."""
     if before is None:
         return (
@@ -99,7 +104,7 @@ def _usual_meaning(before: Figures | None, after: Figures, is_shuffled: bool) ->
             if after.repeats > 1
             else ""
         )
-    changed_plan = plan_change(before.plans, after.plans)
+    changed_plan = worse_plan_reason(before.plans, after.plans)
     if changed_plan:
         return changed_plan[0].upper() + changed_plan[1:]
     if after.full_scan_steps and not before.full_scan_steps:
@@ -121,10 +126,10 @@ def site_lines(site: SiteFigures, with_executions: bool = True) -> list[str]:
     frame = site.frame
     if frame is None:
         return [f"{times}from an unknown place"]
-    line = f"{times}{frame.function} {file_and_line(file_of(frame.file), frame.line)}"
+    line = f"{times}{frame.function} {file_and_line(relative_path(frame.file), frame.line)}"
     if with_executions and site.caller:
         caller = site.caller
-        line += f"  <- {caller.function} {file_and_line(file_of(caller.file), caller.line)}"
+        line += f"  <- {caller.function} {file_and_line(relative_path(caller.file), caller.line)}"
     try:
         source = linecache.getline(frame.file, frame.line).strip()
     except ValueError:  # invalid file name
@@ -132,12 +137,12 @@ def site_lines(site: SiteFigures, with_executions: bool = True) -> list[str]:
     return [line, f"    {source}"] if source else [line]
 
 
-def file_of(path: str) -> str:
+def relative_path(path: str) -> str:
     """Return a file's path, relative to the working directory if it is inside."""
     return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 
-def cut(statement: str) -> str:
+def cut_statement(statement: str) -> str:
     """Cut a long statement."""
     return (
         statement

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.units import UNKNOWN, average, duration, size
+from queryprof.analysis.units import UNKNOWN, average, duration, format_bytes
 from queryprof.comparing.comparison_result import Comparison, MetricChange, StatementChange, Verdict
 from queryprof.comparing.verdicts import MIN_TIMED_RUNS
 from queryprof.report.places import Places
-from queryprof.report.text.plans import plan_change
+from queryprof.report.text.plans import worse_plan_reason
 
 
 def metric_name(change: MetricChange) -> str:
@@ -14,14 +14,14 @@ def metric_name(change: MetricChange) -> str:
     return change.metric.removesuffix("_ns").replace("_per_database_s", "/s").replace("_", " ")
 
 
-def value(change: MetricChange, side: float | None) -> str:
+def metric_value(change: MetricChange, side: float | None) -> str:
     """Return a metric's value with its unit."""
     if change.metric.endswith("_bytes"):
-        return size(side)
+        return format_bytes(side)
     return duration(side) if change.metric.endswith("_ns") else average(side)
 
 
-def ratio(change: MetricChange) -> str:
+def change_in_percent(change: MetricChange) -> str:
     """Return the change in percent, with its interval if known."""
     if change.ratio is None:
         known = change.before is not None and change.after is not None
@@ -33,37 +33,40 @@ def ratio(change: MetricChange) -> str:
     return f"{percent:+,.1f}% ({low:+,.1f} to {high:+,.1f})"
 
 
-def what_changed(change: StatementChange) -> str:
+def statement_change_in_words(change: StatementChange) -> str:
     """Return what got worse or better in a statement, in one line."""
     shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     worse = [c for c in shown if c.verdict is Verdict.WORSE] or shown
     parts = [
-        f"{metric_name(c)} {value(c, c.before)} -> {value(c, c.after)}"
+        f"{metric_name(c)} {metric_value(c, c.before)} -> {metric_value(c, c.after)}"
         for c in worse
         if change.kind == "known" or c.metric == "executions"
     ]
-    plan = plan_change(change.plans.before, change.plans.after)
+    plan = worse_plan_reason(change.plans.before, change.plans.after)
     return "; ".join([*parts, plan] if plan else parts)
 
 
-def title(change: StatementChange | MetricChange) -> str:
+def changed_thing(change: StatementChange | MetricChange) -> str:
     """Return the statement, or the name of the metric, that changed."""
     return change.statement if isinstance(change, StatementChange) else metric_name(change)
 
 
-def change_text(change: StatementChange | MetricChange) -> str:
+def change_line(change: StatementChange | MetricChange) -> str:
     """Return how a statement or metric changed, in one line."""
     if isinstance(change, StatementChange):
-        return what_changed(change)
-    return f"{value(change, change.before)} -> {value(change, change.after)} {ratio(change)}"
+        return statement_change_in_words(change)
+    return (
+        f"{metric_value(change, change.before)} -> {metric_value(change, change.after)}"
+        f" {change_in_percent(change)}"
+    )
 
 
-def where(change: StatementChange, places: Places) -> str:
+def most_changed_site(change: StatementChange, places: Places) -> str:
     """Return the call site whose executions changed most, or "" if unknown."""
     return places.site(change.sites[0].site) if change.sites else ""
 
 
-def summary(comparison: Comparison) -> str:
+def comparison_summary(comparison: Comparison) -> str:
     """Return how much changed, in one sentence."""
     kinds = [change.kind for change in comparison.statements]
     verdicts = [change.verdict for change in comparison.statements]
@@ -79,18 +82,19 @@ def summary(comparison: Comparison) -> str:
 IN_ALL = ("vm_steps", "database_ns")
 
 
-def run_totals(comparison: Comparison) -> str:
+def run_totals_sentence(comparison: Comparison) -> str:
     """Compare the whole runs in one sentence; "" if nothing is known."""
     parts = [
-        f"{metric_name(change)} {value(change, change.before)} -> {value(change, change.after)}"
-        f" ({ratio(change)})"
+        f"{metric_name(change)} {metric_value(change, change.before)} ->"
+        f" {metric_value(change, change.after)}"
+        f" ({change_in_percent(change)})"
         for change in comparison.whole
         if change.metric in IN_ALL and change.ratio is not None
     ]
     return f"in total: {', '.join(parts)}" if parts else ""
 
 
-def cautions(comparison: Comparison) -> list[str]:
+def verdict_cautions(comparison: Comparison) -> list[str]:
     """Return sentences on the limits of the verdicts."""
     found = []
     if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:

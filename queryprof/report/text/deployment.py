@@ -9,7 +9,7 @@ from queryprof.model import Process
 MAX_SHOWN = 3
 
 
-def names_of(process: Process) -> Mapping[str, str | None]:
+def deployment_names(process: Process) -> Mapping[str, str | None]:
     """Return the service, version and environment of a process."""
     return {
         "service": process.service,
@@ -20,12 +20,12 @@ def names_of(process: Process) -> Mapping[str, str | None]:
 
 def deployments_in_words(deployments: Iterable[Mapping[str, str | None]]) -> str:
     """Return the first deployments, like "shop 1.4.2 (production)"; "" if none is set."""
-    found = list(dict.fromkeys(filter(None, map(_deployment, deployments))))
+    found = list(dict.fromkeys(filter(None, map(_deployment_in_words, deployments))))
     more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     return f"{', '.join(found[:MAX_SHOWN])}{more}"
 
 
-def _deployment(names: Mapping[str, str | None]) -> str:
+def _deployment_in_words(names: Mapping[str, str | None]) -> str:
     service, version, environment = (
         names.get(name) or "" for name in ("service", "version", "environment")
     )

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from queryprof.analysis.units import duration, percent
 from queryprof.comparing.baseline_deviations import Deviation
-from queryprof.comparing.baseline_figures import Figures, TestFigures
+from queryprof.comparing.baseline_figures import StatementFigures, TestFigures
 from queryprof.findings.finding import CATEGORIES, Finding
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
-from queryprof.report.inert import visible
+from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import file_and_line
-from queryprof.report.text.causes import cut, file_of, site_lines
+from queryprof.report.text.causes import cut_statement, relative_path, site_lines
 
 UNITS = {"vm_steps": "VM steps"}
 
@@ -22,7 +22,7 @@ MAX_SITES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class ExceededBudget:
     """An exceeded budget.
 
     Attributes:
@@ -47,40 +47,42 @@ def regression_message(found: Sequence[Deviation]) -> str:
     reasons = dict.fromkeys(reason for deviation in found for reason in deviation.reasons)
     lines = [f"does more database work than its baseline: {', '.join(reasons)}"]
     for deviation in found[:MAX_STATEMENTS]:
-        lines += _deviation(deviation)
+        lines += _deviation_lines(deviation)
     if len(found) > MAX_STATEMENTS:
         lines.append(f"  ... and {len(found) - MAX_STATEMENTS} more statements")
-    return in_blocks(lines)
+    return join_parts(lines)
 
 
-def budget_message(exceeded: Iterable[Excess]) -> str:
+def budget_message(exceeded: Iterable[ExceededBudget]) -> str:
     """Return a message about exceeded budgets, with the queries that exceed them."""
     parts = [
         [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
     ]
-    return in_blocks(*parts)
+    return join_parts(*parts)
 
 
 def finding_message(found: Sequence[Finding]) -> str:
     """Return a message about the findings of a failed test, with statements, lines and fixes."""
     if not found:
         return ""
-    names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
-    return in_blocks([names], *map(_finding_lines, found))
+    names = ", ".join(f"{one.category} at {_finding_place(one)}" for one in found)
+    return join_parts([names], *map(_finding_lines, found))
 
 
-def _place(found: Finding) -> str:
+def _finding_place(found: Finding) -> str:
     frame = found.site.frame
     return file_and_line(os.path.basename(frame.file), frame.line) if frame else "?"
 
 
 def _finding_lines(found: Finding) -> list[str]:
     frame = found.site.frame
-    place = f"{frame.function} {file_and_line(file_of(frame.file), frame.line)}" if frame else "?"
+    place = (
+        f"{frame.function} {file_and_line(relative_path(frame.file), frame.line)}" if frame else "?"
+    )
     code = "\n".join(filter(None, (found.code, found.migration))).splitlines()
     return [
         f"{place}: {CATEGORIES[found.category].title}",
-        f"  {cut(found.statement)}",
+        f"  {cut_statement(found.statement)}",
         *(f"  {line}" for line in found.evidence),
         f"  -> {found.fix}",
         *(f"     {line}" for line in code),
@@ -93,7 +95,7 @@ def stall_message(budget: str, stalls: Iterable[Step]) -> str:
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move waits and computations to another thread (aiosqlite, or asyncio.to_thread)."
     head = f"an event loop stalled, {budget}:"
-    return in_blocks([head], lines, [advice])
+    return join_parts([head], lines, [advice])
 
 
 def lock_message(budget: str, found: Iterable[LockTime]) -> str:
@@ -104,7 +106,7 @@ def lock_message(budget: str, found: Iterable[LockTime]) -> str:
         at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame else ""
         lines.append(f"  {duration(one.max_ns):>8}  {one.statement}{at}")
     head = f"over budget of a lock: {budget}:"
-    return in_blocks([head], lines)
+    return join_parts([head], lines)
 
 
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
@@ -113,26 +115,29 @@ def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
         f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
         " runs on this machine:"
     )
-    return in_blocks([head, *_query_lines(figures)])
+    return join_parts([head, *_query_lines(figures)])
 
 
 def stall_line(step: Step) -> str:
     """Describe a step, with the share of its most expensive statement."""
     line = (
-        f"{step.function.function} {file_and_line(file_of(step.function.file), step.function.line)}"
+        f"{step.function.function}"
+        f" {file_and_line(relative_path(step.function.file), step.function.line)}"
     )
     if step.causes and step.durations.total_ns:
         cause = max(step.causes, key=lambda c: c.ns)
         share = percent(cause.ns / step.durations.total_ns)
-        line += f", {share} of it in {cut(cause.statement)}"
+        line += f", {share} of it in {cut_statement(cause.statement)}"
         if cause.path:
-            line += f" at {file_and_line(file_of(cause.path[0].file), cause.path[0].line)}"
+            line += f" at {file_and_line(relative_path(cause.path[0].file), cause.path[0].line)}"
     return line
 
 
-def in_blocks(*parts: Iterable[str]) -> str:
+def join_parts(*parts: Iterable[str]) -> str:
     """Join parts with an empty line in between; each string is one line."""
-    return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
+    return "\n\n".join(
+        "\n".join(escape_control_characters(line) for line in part) for part in parts
+    )
 
 
 def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
@@ -141,14 +146,14 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
     Sorted by the shown figure, or by executions.
     """
 
-    def most(one: Figures) -> int:
+    def most(one: StatementFigures) -> int:
         value = getattr(one, shown, None) if shown else None
         return value if isinstance(value, int) else one.executions
 
     lines = []
     ranked = sorted(figures.items(), key=lambda item: -most(item[1]))
     for statement, one in ranked[:MAX_QUERIES]:
-        lines.append(f"  {one.executions:>5} x {cut(statement)}")
+        lines.append(f"  {one.executions:>5} x {cut_statement(statement)}")
         if shown == "plans":
             lines += [f"          plan  {step}" for plan in one.plans for step in plan]
         elif shown and getattr(one, shown) is not None:
@@ -162,7 +167,7 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
     return lines
 
 
-def _deviation(deviation: Deviation) -> list[str]:
+def _deviation_lines(deviation: Deviation) -> list[str]:
     changes = [r for r in deviation.reasons if r.startswith("a ")]
     for name in BASELINE_FIGURES:
         before = getattr(deviation.before, name, None)
@@ -171,7 +176,7 @@ def _deviation(deviation: Deviation) -> list[str]:
             was = "?" if before is None else f"{before:,}"
             was = f"{was} -> " if deviation.before else ""
             changes.append(f"{name.replace('_', ' ').replace('vm', 'VM')} {was}{after:,}")
-    lines = [f"  {cut(deviation.statement)}", f"      {', '.join(changes)}"]
+    lines = [f"  {cut_statement(deviation.statement)}", f"      {', '.join(changes)}"]
     for site in deviation.after.sites[:MAX_SITES] if deviation.after else ():
         lines += [f"      {line}" for line in site_lines(site)]
     return lines

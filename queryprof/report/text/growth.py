@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.units import shortened
+from queryprof.analysis.units import shorten
 from queryprof.growth.growths import ALL, Growth
 from queryprof.growth.law import Law
-from queryprof.report.text.causes import cut, site_lines
-from queryprof.report.text.failures import MAX_SITES, MAX_STATEMENTS, in_blocks
+from queryprof.report.text.causes import cut_statement, site_lines
+from queryprof.report.text.failures import MAX_SITES, MAX_STATEMENTS, join_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def growth_message(found: Mapping[str, Sequence[Growth]], most: float) -> str:
             blocks.append([f"  ... and {len(some) - MAX_STATEMENTS} more statements"])
     if len(found) == 1 and any(len(one.tables) > 1 for one in by_name[name]):
         blocks.append([_together(by_name[name])])
-    return in_blocks(*blocks)
+    return join_parts(*blocks)
 
 
 def law_in_words(law: Law, of: str) -> str:
@@ -60,7 +60,7 @@ def _table(one: Growth, varied: str) -> str:
 
 
 def _growth_lines(one: Growth, varied: str, is_only: bool) -> Iterator[str]:
-    yield f"  {'All statements together' if one.statement == ALL else cut(one.statement)}"
+    yield f"  {'All statements together' if one.statement == ALL else cut_statement(one.statement)}"
     values = ", ".join(f"{value:,}" for value in one.values)
     sizes = ", ".join(f"{size:,}" for size in one.sizes)
     yield f"      {_summary(one, varied)} (exponent {one.law.exponent:.2f})"
@@ -71,7 +71,7 @@ def _growth_lines(one: Growth, varied: str, is_only: bool) -> Iterator[str]:
     if not is_only:
         yield f"      only {varied} got larger"
     if one.parent:
-        yield f"      it runs once per row of {shortened(one.parent, 100)}"
+        yield f"      it runs once per row of {shorten(one.parent, 100)}"
     if one.each and not one.each.is_constant and one.parent:
         of = one.tables[-1] if one.tables else varied
         yield f"      each execution grows {law_in_words(one.each, of)}"

@@ -38,7 +38,7 @@ STATEMENT_SHOWN = 60
 """Length limit of a statement inside a sentence, in characters."""
 
 
-def verdict(finding: StallSummary, places: Places) -> str:
+def stall_description(finding: StallSummary, places: Places) -> str:
     """Describe one kind of stall: what it did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
@@ -66,7 +66,7 @@ def verdict(finding: StallSummary, places: Places) -> str:
     return f"{sentence}. {ONCE if is_once else ADVICE.get(finding.category, '')}".rstrip()
 
 
-def many_short(finding: LoopSummary, late_ns: int) -> str | None:
+def many_short_steps_note(finding: LoopSummary, late_ns: int) -> str | None:
     """Return the finding on a loop that is late although no single step is long, or None."""
     lag = finding.beat_lag.p95_ns
     if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from queryprof.analysis.marks import CORRELATED, INDEX, SORT, Mark, marked_step
-from queryprof.analysis.plans import Steps, signs_of, worse_plans
+from queryprof.analysis.plans import Steps, plan_signs, worse_plans
 from queryprof.analysis.units import average
 
 SEPARATOR = "or, with another schema or database:"
@@ -31,7 +31,7 @@ def mark_in_words(mark: Mark) -> str:
     """Describe a mark with its cost."""
     each = " each time" if mark.is_repeated else ""
     if mark.kind == INDEX:
-        return f"builds an index{_rows(' of', mark.work)}{each}"
+        return f"builds an index{_rows_in_words(' of', mark.work)}{each}"
     if mark.kind == CORRELATED:
         steps = f": {average(mark.work)} VM steps" if mark.work is not None else ""
         return f"runs again for each row{steps}"
@@ -39,24 +39,24 @@ def mark_in_words(mark: Mark) -> str:
         return f"sorts{each}"
     left_out = " (OFFSET reads what it leaves out)" if mark.skips else ""
     read = None if mark.work is None else mark.work + 1  # SQLite counts the steps from row to row
-    return f"reads{_rows('', read)} to return {average(round(mark.returned, 1))}{left_out}"
+    return f"reads{_rows_in_words('', read)} to return {average(round(mark.returned, 1))}{left_out}"
 
 
-def _rows(before: str, rows: float | None) -> str:
+def _rows_in_words(before: str, rows: float | None) -> str:
     return "" if rows is None else f"{before} {average(round(rows, 1))} rows"
 
 
-def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
+def worse_plan_reason(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
     """Return the usual reason for a worse plan; "" if no plan got worse."""
     worse = worse_plans(before, after)
     if not worse:
         return ""
-    old, new = signs_of(before[0]), signs_of(worse[0])
+    old, new = plan_signs(before[0]), plan_signs(worse[0])
     scanned = (*old.scans, *old.index_scans)
     for table in (*new.scans, *new.index_scans):
         if table not in scanned:
-            was = _step_of(before[0], table)
-            now = _step_of(worse[0], table)
+            was = _step_for_table(before[0], table)
+            now = _step_for_table(worse[0], table)
             return (
                 f"{f'was {was}, now' if was else 'now'} {now}: is the index gone, or is a function"
                 " or another collation around the column?"
@@ -71,7 +71,7 @@ def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
     return f"SQLite sorts for {', '.join(new.temporary)} each time: is an index in that order gone?"
 
 
-def _step_of(plan: Steps, table: str) -> str:
+def _step_for_table(plan: Steps, table: str) -> str:
     for line in plan:
         words = line.split()
         if len(words) > 1 and words[0] in ("SCAN", "SEARCH") and words[1] == table:

@@ -29,7 +29,7 @@ DELAY_TEXTS = {
 """The sentence for a delay that has no place."""
 
 
-def without_runs(one: SlowSpan) -> str:
+def no_calls_sentence(one: SlowSpan) -> str:
     """Return the sentence for a span without recorded calls."""
     return NOT_KEPT if one.executions else NO_CALLS
 
@@ -45,6 +45,6 @@ def delay_in_words(delay: Delay, places: Places) -> str:
     return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.count, 'wait')})"
 
 
-def run_title(run: SpanRun) -> str:
+def run_statement(run: SpanRun) -> str:
     """Return the statement of a run of calls."""
     return THE_REST if run.statement == OTHERS and not run.path else run.statement

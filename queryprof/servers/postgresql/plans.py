@@ -63,20 +63,20 @@ class PlanNode:
     @property
     def rows(self) -> float:
         """Expected number of rows, over all processes."""
-        return self.number("Plan Rows") * self.times
+        return self.numeric_property("Plan Rows") * self.times
 
     @property
-    def is_whole(self) -> bool:
+    def reads_whole_table(self) -> bool:
         """Whether it reads a whole table, directly or through an index without a condition."""
         is_along = self.kind in ALONG_INDEX and not self.fields.get("Index Cond")
         return bool(self.table) and (self.kind == SEQ_SCAN or is_along) and not self.is_limited
 
-    def number(self, name: str) -> float:
+    def numeric_property(self, name: str) -> float:
         value = self.fields.get(name)
         return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-def nodes_of(top: Mapping[str, Any]) -> tuple[PlanNode, ...]:
+def plan_nodes(top: Mapping[str, Any]) -> tuple[PlanNode, ...]:
     """Return the nodes of a plan, parents first, up to MAX_NODES."""
     found = []
     for node in _walk(PlanNode(top, 0, 1.0, 1.0, is_limited=False), 1.0):
@@ -94,7 +94,7 @@ def _walk(node: PlanNode, once: float) -> Iterator[PlanNode]:
     """
     yield node
     is_limited = node.kind == "Limit" or (node.is_limited and node.kind not in READS_ALL)
-    workers = node.number("Workers Planned")
+    workers = node.numeric_property("Workers Planned")
     times = workers + max(0.0, 1 - LEADER_SHARE * workers) if workers else node.times
     loops = once if node.kind == "Materialize" else node.loops
     outer_rows = 1.0
@@ -108,10 +108,10 @@ def _walk(node: PlanNode, once: float) -> Iterator[PlanNode]:
         below = PlanNode(fields, node.depth + 1, loops * repeats, times, is_limited)
         yield from _walk(below, loops)
         if relation == "Outer":
-            outer_rows = max(1.0, below.number("Plan Rows"))
+            outer_rows = max(1.0, below.numeric_property("Plan Rows"))
 
 
-def plan_of(
+def parse_plan(
     document: Mapping[str, Any],
     tables: Mapping[str, ServerTable],
     parameters: int,
@@ -124,23 +124,25 @@ def plan_of(
         parameters: number of the statement's parameters.
         immutable: functions that can be used in an index expression.
     """
-    nodes = nodes_of(document["Plan"])
+    nodes = plan_nodes(document["Plan"])
     query_id = document.get("Query Identifier")
-    cost = nodes[0].number("Total Cost")
+    cost = nodes[0].numeric_property("Total Cost")
     names = dict.fromkeys(node.table for node in nodes if node.table)
     return ServerPlan(
         tuple((node.depth, _step_text(node)) for node in nodes),
         nodes[0].rows,
         parameters,
         tuple(
-            _scan(node, tables.get(node.table), cost, immutable) for node in nodes if node.is_whole
+            _table_scan(node, tables.get(node.table), cost, immutable)
+            for node in nodes
+            if node.reads_whole_table
         ),
         tuple(tables[name] for name in names if name in tables),
         query_id if isinstance(query_id, int) else None,
     )
 
 
-def conjuncts_of(condition: str) -> tuple[str, ...]:
+def split_conjuncts(condition: str) -> tuple[str, ...]:
     """Split a condition, as printed by the server with all parentheses, into the parts of
     its AND.
     """
@@ -163,7 +165,7 @@ def conjuncts_of(condition: str) -> tuple[str, ...]:
     return (*parts, condition[start:-1])
 
 
-def equal_columns(
+def equality_columns(
     node: PlanNode, table: ServerTable | None, immutable: Container[str] = ()
 ) -> tuple[str, ...]:
     """Return the columns and expressions, as SQL, that a node's filter compares with a value.
@@ -174,7 +176,7 @@ def equal_columns(
     quoted = alias.replace('"', '""')
     aliases = (f"{alias}.", f'"{quoted}".')
     found: dict[str, None] = {}
-    for part in conjuncts_of(str(node.fields.get("Filter") or "")):
+    for part in split_conjuncts(str(node.fields.get("Filter") or "")):
         left, _, right = part[1:-1].partition(" = ")
         sides = ((left, right), (right, left)) if table and right else ()
         for term in filter(None, (_compared_column(*both, table, aliases) for both in sides)):
@@ -208,15 +210,15 @@ def _compared_column(
     return f"({side})" if is_fixed and EXPRESSION.fullmatch(side) else ""
 
 
-def _scan(
+def _table_scan(
     node: PlanNode, table: ServerTable | None, cost: float, immutable: Container[str]
 ) -> TableScan:
-    share = min(1.0, node.number("Total Cost") * node.loops / cost) if cost > 0 else 1.0
+    share = min(1.0, node.numeric_property("Total Cost") * node.loops / cost) if cost > 0 else 1.0
     return TableScan(
         node.table,
         str(node.fields.get("Index Name") or ""),
         str(node.fields.get("Filter") or ""),
-        equal_columns(node, table, immutable),
+        equality_columns(node, table, immutable),
         node.rows,
         table.rows if table else None,
         node.loops,

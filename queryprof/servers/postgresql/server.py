@@ -22,8 +22,8 @@ from queryprof.model.postgresql import (
     UnindexedForeignKey,
 )
 from queryprof.servers.postgresql.numbered import number_parameters
-from queryprof.servers.postgresql.plans import nodes_of, plan_of
-from queryprof.servers.postgresql.times import times_of
+from queryprof.servers.postgresql.plans import parse_plan, plan_nodes
+from queryprof.servers.postgresql.times import times_by_statement
 from queryprof.sql.clauses import verb_of
 
 PLANNED = frozenset({"SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -142,14 +142,14 @@ def server_facts(
         for one in wanted[:MAX_STATEMENTS]:
             if time.monotonic() > until_s:
                 break
-            answers[one] = server.explained(one)
+            answers[one] = server.explain(one)
         documents = {one: answer for one, answer in answers.items() if not isinstance(answer, str)}
         tables = server.tables(
-            {node.table for one in documents.values() for node in nodes_of(one["Plan"])} - {""}
+            {node.table for one in documents.values() for node in plan_nodes(one["Plan"])} - {""}
         )
-        immutable = server.immutable()
+        immutable = server.immutable_functions()
         plans = {
-            one: plan_of(document, tables, (number_parameters(one) or ("", 0))[1], immutable)
+            one: parse_plan(document, tables, (number_parameters(one) or ("", 0))[1], immutable)
             for one, document in documents.items()
         }
         times, times_off, since = server.times(plans)
@@ -165,7 +165,7 @@ def server_facts(
 
 
 @contextmanager
-def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
+def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_ServerTransaction]:
     try:
         import psycopg
     except ImportError as error:
@@ -183,7 +183,7 @@ def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
     given["client_encoding"] = "utf8"  # psycopg returns bytes for text in an SQL_ASCII database
     try:
         with psycopg.connect(**given, prepare_threshold=None) as connection:
-            yield _Server(connection, avoids_seq_scans)
+            yield _ServerTransaction(connection, avoids_seq_scans)
             connection.rollback()
     except psycopg.Error as error:
         raise QueryprofError(
@@ -191,7 +191,7 @@ def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
         ) from error
 
 
-class _Server:
+class _ServerTransaction:
     """A transaction. Its settings end with the transaction, because a pooler may give the session
     to others.
 
@@ -221,16 +221,16 @@ class _Server:
         ):
             connection.execute(f"SET {setting}")
         if self.version >= QUERY_ID:  # users who may not set this option have "auto"
-            self._try("SET LOCAL compute_query_id = on")
+            self._try_command("SET LOCAL compute_query_id = on")
 
-    def explained(self, statement: str) -> Mapping[str, Any] | str:
+    def explain(self, statement: str) -> Mapping[str, Any] | str:
         """Return EXPLAIN's output for a recorded statement, or why it is missing."""
         text = number_parameters(statement)
         if text is None:
             return "its text is too long or has a zero byte, or it has too many parameters"
         sql, parameters = text
         # First parsed alone as one statement, because the request below is sent as plain text.
-        if reason := self._try(f"PREPARE {NAME} AS {sql}", is_alone=True):
+        if reason := self._try_command(f"PREPARE {NAME} AS {sql}", is_alone=True):
             return reason
         nulls = ", ".join(["NULL"] * parameters)
         request = (
@@ -239,9 +239,9 @@ class _Server:
             else f"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE {NAME}{f'({nulls})' if nulls else ''}"
         )
         answer: list[Any] = []
-        reason = self._try(request, answer)
-        self._try(f"DEALLOCATE {NAME}")
-        return reason or _document(answer)
+        reason = self._try_command(request, answer)
+        self._try_command(f"DEALLOCATE {NAME}")
+        return reason or _plan_document(answer)
 
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
         """Return the catalogue's data on tables, by name with schema."""
@@ -266,7 +266,7 @@ class _Server:
             )
         }
 
-    def immutable(self) -> frozenset[str]:
+    def immutable_functions(self) -> frozenset[str]:
         """Return the functions that can be used in an index expression."""
         return frozenset(name for (name,) in self._catalogue(IMMUTABLE))
 
@@ -277,11 +277,11 @@ class _Server:
             names: the parameter of the query; None without one.
         """
         given = None if names is None else (sorted(names),)
-        with self._own_names():
+        with self._resolving_own_names():
             return list(self._connection.execute(query, given).fetchall())
 
     @contextmanager
-    def _own_names(self) -> Iterator[None]:
+    def _resolving_own_names(self) -> Iterator[None]:
         """Resolve names only in the server's own schema during the block.
 
         Otherwise a better matching function or operator of another schema could be called
@@ -299,13 +299,13 @@ class _Server:
         schemas, rows, since = self._catalogue(EXTENSION), list[Any](), list[Any]()
         if not schemas:
             return {}, "the extension pg_stat_statements is not in this database", ""
-        with self._own_names():
-            reason = self._try(TIMES.format(schema=schemas[0][0]), rows)
+        with self._resolving_own_names():
+            reason = self._try_command(TIMES.format(schema=schemas[0][0]), rows)
             if not reason and self.version >= QUERY_ID:
-                self._try(SINCE.format(schema=schemas[0][0]), since)
+                self._try_command(SINCE.format(schema=schemas[0][0]), since)
         if reason:
             return {}, f"pg_stat_statements cannot be read: {reason}", ""
-        times = times_of(plans, rows)
+        times = times_by_statement(plans, rows)
         is_hidden = not times and any(text == HIDDEN for _, text, _, _ in rows)
         return (
             times,
@@ -313,7 +313,9 @@ class _Server:
             str(since[0][0]) if since and since[0][0] else "",
         )
 
-    def _try(self, command: str, rows: list[Any] | None = None, is_alone: bool = False) -> str:
+    def _try_command(
+        self, command: str, rows: list[Any] | None = None, is_alone: bool = False
+    ) -> str:
         """Execute a command. A failure does not end the transaction.
 
         Returns why the server refused it, or "".
@@ -361,13 +363,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _document(answer: list[Any]) -> Mapping[str, Any] | str:
+def _plan_document(answer: list[Any]) -> Mapping[str, Any] | str:
     """Return the first plan in EXPLAIN's output, or why it is missing."""
     try:
         document: dict[str, Any] = answer[0][0][0]
-        nodes = nodes_of(document["Plan"])
+        nodes = plan_nodes(document["Plan"])
     except (TypeError, LookupError, AttributeError, RecursionError):
         return "its plan cannot be read"
-    if any(node.number("Subplans Removed") for node in nodes):
+    if any(node.numeric_property("Subplans Removed") for node in nodes):
         return "its plan omits partitions, as for NULL; PostgreSQL 16 and newer have generic plans"
     return document

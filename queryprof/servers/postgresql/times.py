@@ -20,7 +20,7 @@ from queryprof.sql.tokens import tokens_of
 VALUE = "?"
 
 
-def times_of(
+def times_by_statement(
     plans: Mapping[str, ServerPlan], rows: Iterable[tuple[int | None, str | None, int, float]]
 ) -> dict[str, ServerTime]:
     """Return the server's times by statement. Statements without rows are missing.
@@ -33,11 +33,11 @@ def times_of(
     for statement, plan in plans.items():
         if plan.query_id is not None:
             by_id[plan.query_id].add(statement)
-        by_text[without_values(statement)].add(statement)
+        by_text[tokens_without_values(statement)].add(statement)
     calls: dict[str, int] = defaultdict(int)
     times_ns: dict[str, float] = defaultdict(float)
     for query_id, text, number, time_ns in rows:
-        same = by_text.get(without_values(text), set()) if text else set()
+        same = by_text.get(tokens_without_values(text), set()) if text else set()
         for statement in by_id.get(query_id or 0, set()) | same:
             calls[statement] += number
             times_ns[statement] += float(time_ns)
@@ -48,7 +48,7 @@ def times_of(
     }
 
 
-def without_values(statement: str) -> str:
+def tokens_without_values(statement: str) -> str:
     """Return a statement's tokens with one sign for each value or list of values."""
     text = number_parameters(statement)
     found: list[str] = []
