@@ -71,17 +71,17 @@ def play_pasts(found: Replay, folder: str, step: Callable[[], None]) -> list[Pas
     """
     pasts = []
     for share in SHARES:
-        trace = os.path.join(folder, f"past-{share}.qprof")
-        result = play_order(
-            found,
-            ReplaySetting(),
-            lambda order, share=share: replace(order, share=share),
-            "queryprof.replay.growing",
-            trace,
-        )
-        pasts.append(Past(share, result["rows"], trace, result["left_out"]))
+        pasts.append(_play_past(found, share, os.path.join(folder, f"past-{share}.qprof")))
         step()
     return pasts
+
+
+def _play_past(found: Replay, share: int, trace: str) -> Past:
+    def with_share(order: PlayOrder) -> PlayOrder:
+        return replace(order, share=share)
+
+    result = play_order(found, ReplaySetting(), with_share, "queryprof.replay.growing", trace)
+    return Past(share, result["rows"], trace, result["left_out"])
 
 
 def sampled(executions: Sequence[Execution]) -> list[Execution]:

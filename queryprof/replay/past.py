@@ -132,7 +132,8 @@ class Ranks:
         self, text: str, given: tuple[object, ...] | dict[object, object]
     ) -> tuple[object, ...] | dict[object, object]:
         """Return a statement's parameters with the values of the past."""
-        found = dict(given) if isinstance(given, dict) else dict(enumerate(given))
+        found: dict[object, object] = {}
+        found.update(given if isinstance(given, dict) else enumerate(given))
         for key, table, column in self._compared(text):
             if key in found and isinstance(found[key], int | float | str):
                 found[key] = self._value(table, column, found[key])

@@ -26,7 +26,7 @@ def theirs(_: object) -> str:
 def test_what_nobody_else_replaces_is_restored() -> None:
     before, replacements = dict(vars(Owner)), Replacements()
     for name in ("own", "inherited"):
-        replacements.set(Owner, name, ours)
+        replacements.replace(Owner, name, ours)
     assert (Owner().own(), Owner().inherited()) == ("recorded", "recorded")
     replacements.undo()
     assert dict(vars(Owner)) == before
@@ -34,7 +34,7 @@ def test_what_nobody_else_replaces_is_restored() -> None:
 
 def test_a_patch_that_begins_during_the_recording_stays() -> None:
     before, replacements = Owner.own, Replacements()
-    replacements.set(Owner, "own", ours)
+    replacements.replace(Owner, "own", ours)
     Owner.own = theirs  # type: ignore[method-assign]
     replacements.undo()
     assert Owner().own() == "patched"
@@ -44,7 +44,7 @@ def test_a_patch_that_begins_during_the_recording_stays() -> None:
 def test_a_patch_that_ends_during_the_recording_stays_ended() -> None:
     before, replacements = Owner.own, Replacements()
     Owner.own = theirs  # type: ignore[method-assign]
-    replacements.set(Owner, "own", ours)
+    replacements.replace(Owner, "own", ours)
     Owner.own = before  # type: ignore[method-assign]
     replacements.undo()
     assert Owner().own() == "bare"
