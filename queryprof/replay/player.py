@@ -42,6 +42,8 @@ LOCK_TIMEOUT_S = 30.0
 BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
 TRANSACTION_VERBS = BEGINS | {"COMMIT", "END", "ROLLBACK", "RELEASE"}
 FAILS_HERE = "fails here, but not when it was recorded"
+OVERTIME = "took much longer than when it was recorded"
+"""Why later executions of a text are skipped after the first one was interrupted."""
 
 PATIENCE_S, PATIENCE_SHARE, MAX_PATIENCE_S = 60.0, 20.0, 3600.0
 """An execution is interrupted after PATIENCE_S plus PATIENCE_SHARE times its recorded duration. The
@@ -135,6 +137,7 @@ class Player:
         self._library = _sqlite_library_or_none()  # before recording starts
         self._hashes: dict[str, hashlib.blake2b] = {}
         self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
+        self._interrupted: set[str | None] = set()
         self.played = ReplayResult()
 
     def close(self) -> None:
@@ -187,7 +190,7 @@ class Player:
             return "failed when it was recorded"
         if not one.is_known:
             return "has values that were not recorded"
-        return ""
+        return OVERTIME if one.text in self._interrupted else ""
 
     def _open_connection(self, identity: object) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -226,6 +229,7 @@ class Player:
             )
             os._exit(1)
         if took_s > most_s:
+            self._interrupted.add(one.text)
             with suppress(sqlite3.Error):  # already closed
                 connection.interrupt()
 
