@@ -32,7 +32,7 @@ def locks(file: str) -> None:
         print_locks(Report(read_combined_profile(file)))
         return
     from queryprof.model import Profile
-    from queryprof.program.lock_owners import find_lock_owners
+    from queryprof.program.kernel_locks import find_lock_owners
     from queryprof.region.live import ActivityReader
     from queryprof.report.inert import escape_control_characters
     from queryprof.report.places import Places

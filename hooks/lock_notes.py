@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from queryprof.model.live import HeldLock
-    from queryprof.program.lock_owners import LockOwner
+    from queryprof.program.kernel_locks import LockOwner
 
 
 class NoteTimeBudget:
@@ -107,7 +107,7 @@ def _is_busy_snapshot(error: BaseException) -> bool:
 def _holder_notes(database: str) -> Iterator[str]:
     """Yield lines about the holders of locks, with the time since which the write lock is held."""
     with own_imports():
-        from queryprof.program.lock_owners import HAS_OPEN, find_lock_owners
+        from queryprof.program.kernel_locks import HAS_OPEN, find_lock_owners
         from queryprof.region.live import ActivityReader, locks_held_here
         from queryprof.trace.attached import file_identity
 
@@ -129,7 +129,7 @@ def _reader_notes(database: str) -> Iterator[str]:
     separately.
     """
     with own_imports():
-        from queryprof.program.lock_owners import READS, find_lock_owners
+        from queryprof.program.kernel_locks import READS, find_lock_owners
 
         owners = [
             one

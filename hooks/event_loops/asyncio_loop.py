@@ -12,10 +12,10 @@ import sys
 from time import monotonic
 
 from queryprof.core import _core
-from queryprof.hooks.chosen import chosen
 from queryprof.hooks.event_loops.heartbeat import Heartbeat, stop_all_heartbeats
 from queryprof.hooks.event_loops.running import adopt_running
 from queryprof.hooks.replacing import Replacements
+from queryprof.hooks.settings import hook_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,12 @@ class AsyncioLoop:
         )
         self._replaced.measure(handle, "_run", runner)
         run_forever = _core.loop_run_wrapper(
-            loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, chosen.heartbeat_s
+            loop.__dict__["run_forever"],
+            KIND,
+            True,
+            start_heartbeat,
+            loop.time,
+            hook_settings.heartbeat_s,
         )
         self._replaced.measure(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
@@ -89,4 +94,4 @@ class AsyncioLoop:
         if not _core.is_on() or not _core.register_running_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is self._time:
-            start_heartbeat(running, monotonic() + chosen.heartbeat_s, 0.0)
+            start_heartbeat(running, monotonic() + hook_settings.heartbeat_s, 0.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
-from queryprof.hooks.chosen import chosen
+from queryprof.hooks.settings import hook_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Beats:
 
         self.kind = kind
         self.is_running = is_running
-        self.interval_s = chosen.heartbeat_s
+        self.interval_s = hook_settings.heartbeat_s
         self.lags_s: deque[float] = deque(maxlen=MAX_KEPT_BEATS)
 
     def start(self) -> None:

@@ -147,7 +147,7 @@ class TraceAnswers:
         begin_so = (one for one in known if one.startswith(whole))
         chosen = statement if statement in known else next(begin_so, None)
         if chosen is None and not absence_reason():  # the program's text, which contains values
-            normal = _core.fingerprint(statement)
+            normal = _core.normal_form(statement)
             chosen = normal if normal in known else None
         if chosen is None:
             raise QueryprofError("no plan is known for a statement with this beginning")
@@ -235,7 +235,7 @@ class TraceAnswers:
 
     def locks(self, database: str) -> Answer:
         """Return which processes hold a lock on a database file, without their arguments."""
-        from queryprof.program.lock_owners import find_lock_owners
+        from queryprof.program.kernel_locks import find_lock_owners
 
         path = self.path_of(database)
         if not os.path.isfile(path):

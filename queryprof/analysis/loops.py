@@ -112,7 +112,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
             )
         )
 
-    def stall_finding(stall: Stall, all_ns: int) -> StallSummary:
+    def summarize_stall(stall: Stall, all_ns: int) -> StallSummary:
         return StallSummary(
             stall=stall,
             site=site(stall.path),
@@ -125,7 +125,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
             causes=shares(stall, stall.total_ns),
         )
 
-    def loop_finding(loop: Loop) -> LoopSummary:
+    def summarize_loop(loop: Loop) -> LoopSummary:
         stalled_ns = sum(stall.total_ns for stall in loop.stalls)
         return LoopSummary(
             loop=loop,
@@ -136,7 +136,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
             beat_lag=summarize_durations(loop.beat_lag),
             timer_lag=summarize_durations(loop.timer_lag),
             stalls=tuple(
-                stall_finding(stall, stalled_ns)
+                summarize_stall(stall, stalled_ns)
                 for stall in sorted(loop.stalls, key=lambda stall: -stall.total_ns)
             ),
             functions=tuple(
@@ -150,7 +150,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
             ),
         )
 
-    findings = [loop_finding(loop) for loop in profile.loops]
+    findings = [summarize_loop(loop) for loop in profile.loops]
     return tuple(sorted(findings, key=lambda found: -sum(s.stall.total_ns for s in found.stalls)))
 
 

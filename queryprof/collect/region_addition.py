@@ -251,7 +251,7 @@ class RegionAddition(RegionRows):
         self._add_histograms(histogram, histograms)
 
     def _add_usage(self) -> None:
-        columns = ("is_used", *TABLE["thread_usage"].values)
+        columns = ("is_used", *TABLE["thread_usage"].value_names)
         used: list[Sequence[int]] = [
             (self._ids["thread"][number], *row)
             for number, (is_used, *row) in enumerate(self._region.rows("threads", columns))

@@ -12,7 +12,7 @@ from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import (
     FEW,
-    HeavyCause,
+    HeavyStatementCause,
     cause_of_heavy_statement,
     python_calls_note,
 )
@@ -150,7 +150,7 @@ def _heavy_finding(
         gain_ns = took_ns * (1 - 1 / runs)
         loop = program.innermost_loop(group)
         return program.make_finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
-    cause = cause_of_heavy_statement(program, group) or HeavyCause(fix, took_ns)
+    cause = cause_of_heavy_statement(program, group) or HeavyStatementCause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None

@@ -79,7 +79,7 @@ OTHER_TYPE = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyCause:
+class HeavyStatementCause:
     """Why a statement is heavy.
 
     Attributes:
@@ -94,21 +94,23 @@ class HeavyCause:
     category: str = "heavy_query"
 
 
-def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavyCause | None:
+def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavyStatementCause | None:
     """Return the cause of a heavy statement; None if the cause is unknown."""
     waits = _single_row_writes_note(program, group) or _row_lock_note(program, group)
     if waits:
         gain_ns = group.work_ns // max(1, group.threads)  # the threads wait at the same time
-        return HeavyCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
+        return HeavyStatementCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
-        return HeavyCause(_slow_server_note(program, group), group.work_ns, (), NOT_RECORDED)
+        return HeavyStatementCause(
+            _slow_server_note(program, group), group.work_ns, (), NOT_RECORDED
+        )
     called = _program_function_called(program, group)
     if called:
-        return HeavyCause(CALLED.format(name=called), group.work_ns)
+        return HeavyStatementCause(CALLED.format(name=called), group.work_ns)
     spilled = _spill_note(group) or _rereading_note(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
-        return HeavyCause(fix, group.files.read_ns + group.files.write_ns, spilled)
+        return HeavyStatementCause(fix, group.files.read_ns + group.files.write_ns, spilled)
     return None
 
 

@@ -37,7 +37,7 @@ FIXES = {
     ("sqlalchemy", "merge"): (
         "Write all rows with one statement: `insert(Model).on_conflict_do_update(...)` of"
         " `sqlalchemy.dialects.sqlite` or `.postgresql`, executed with a list of rows. Loading all"
-        " objects before the loop saves only their queries."
+        " objects before the loop avoids only the queries that load them one by one."
     ),
     ("sqlalchemy", "refresh"): (
         "Leave out `refresh()` if you need no value that the database computed (a default, a"

@@ -45,8 +45,8 @@ UNSEEN = (
 )
 FASTER = "Make this query faster: its long read keeps writers from committing."
 COMMIT_FIRST = (
-    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps writers from"
-    " committing."
+    "COMMIT (or ROLLBACK) before other work: from its first read on, an open transaction keeps"
+    " writers from committing."
 )
 FETCH_FIRST = (
     "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"

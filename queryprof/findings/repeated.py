@@ -145,7 +145,7 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
                 min(1.0, prepared) * _preparation_ns(program, group),
                 (
                     (
-                        f"{counted(runs, 'execution')} of about {average(group.texts)} different"
+                        f"{counted(runs, 'execution')} of about {average(group.texts)}"
                         f" texts that differ {'' if group.compares_with_list else 'only '}in their"
                         " values: SQLite parses and plans each of them"
                     ),

@@ -46,7 +46,8 @@ WORKS = 0.2
 def longest_gain_ns(group: StatementGroup, profile: Profile) -> float:
     """Return the most time that the run can save without the group's executions in a background
     thread. If the main thread works at the same time, the main thread's own work remains. The
-    result is infinite for other threads and for calls that are handed to a thread.
+    result is infinite (no limit) if a call runs in the main thread or in a span, if the calls were
+    handed to a thread or come from several processes, or if the main thread hardly works.
     """
     frames = {frame for one in profile.handoffs for frame in one.path[:1]}
     handed = any(frame in frames for one in group.members for frame in one.path)

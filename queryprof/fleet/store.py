@@ -165,8 +165,8 @@ class _Reading:
 
 
 def overlapping(windows: Iterable[tuple[str, str]]) -> int:
-    """Count the windows that an earlier window of the same process contains, so that both have the
-    same calls.
+    """Count the repeated windows: one lies inside another window of the same process, so its calls
+    are in both.
 
     Windows that follow each other may overlap: the last call of a window can end after the next one
     has begun.

@@ -182,7 +182,7 @@ def placeholder_marker(number: int) -> str:
     return f"queryprof?{number}"
 
 
-class _VirtualTable:
+class _AccessRecordingTable:
     """A virtual table for the planner. Nothing reads from it."""
 
     def __init__(self, table: SchemaTable, met: list[Access]) -> None:
@@ -246,7 +246,7 @@ class _VirtualTableModule:
             f' "{_double_quotes(column.collation)}"'
             for column in table.columns
         )
-        return f"CREATE TABLE t ({columns})", _VirtualTable(table, self._met)
+        return f"CREATE TABLE t ({columns})", _AccessRecordingTable(table, self._met)
 
     Connect = Create
 

@@ -116,7 +116,7 @@ class ChangeSearch:
         self._try_analyze(-heap[0][0] if heap else 0.0)
         while heap and len(self.chosen) < MAX_INDEXES and -heap[0][0] >= self.times.least_ns():
             _, width, number, team, beside = heapq.heappop(heap)
-            new = tuple(one for one in team if not self._is_known(one, self.chosen, len(team) > 1))
+            new = tuple(one for one in team if not self._is_prefix(one, self.chosen, len(team) > 1))
             if not new:
                 continue
             costs = self._try_team(new)
@@ -175,7 +175,7 @@ class ChangeSearch:
         """Return the outweighed indexes: for each statement, the indexes that save most."""
         best: dict[str, OutweighedIndexes] = {}
         for team, found in self.inserts.outweighed:
-            if not any(self._is_known(one, self.chosen) for one in team):
+            if not any(self._is_prefix(one, self.chosen) for one in team):
                 for statement in found.statements:
                     known = best.get(statement)
                     if known is None or found.win_ns > known.win_ns:
@@ -207,7 +207,7 @@ class ChangeSearch:
             return run_with_dummies(self.judge, EMPTY, chosen)
         return []
 
-    def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
+    def _is_prefix(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
         """Return whether an existing or chosen index begins with the same columns. A team may still
         need an index on exactly these columns.
         """
@@ -346,11 +346,11 @@ class ChangeSearch:
             place, kept = self.chosen.index(one), one
             others = [step for step in self.chosen if step != one]
             # An index that is the start of another one is not needed, whatever it saves.
-            most_ns = math.inf if self._is_known(one, others) else self.times.least_ns()
+            most_ns = math.inf if self._is_prefix(one, others) else self.times.least_ns()
             if others and self._can_spare(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
-            while len(kept.terms) > 1 and not self._is_known(kept.without_last_column(), others):
+            while len(kept.terms) > 1 and not self._is_prefix(kept.without_last_column(), others):
                 if not self._can_spare(kept, kept.without_last_column(), self.times.least_ns()):
                     break
                 kept = self.chosen[place] = kept.without_last_column()

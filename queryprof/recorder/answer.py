@@ -11,7 +11,7 @@ import _socket
 import os
 
 from queryprof.core.absence import absence_reason
-from queryprof.recorder.forks import forks
+from queryprof.recorder.fork_guard import fork_guard
 from queryprof.recorder.messages import peer_ids, receive_message, send_message, socket_name
 from queryprof.recorder.session import session
 from queryprof.version import __version__
@@ -135,7 +135,7 @@ class Attachment:
             self._watches_fork = True
             session.watch_forks()  # first, so that a child is complete when its recording ends
             os.register_at_fork(after_in_child=self._after_fork_in_child)
-            forks.watch()
+            fork_guard.watch()
 
     def _after_fork_in_child(self) -> None:
         """End the recording in a forked child, because the command attached only to its parent."""

@@ -160,7 +160,9 @@ class RecordingStart:
         _call_or_complain(self._begin)
 
     def _end_of_process(self) -> None:
-        """End the recording of a process that waited for a measured library."""
+        """At the end of a process that waited for the import of a measured library: end its
+        recording, or complain if such an import was not noticed.
+        """
         session = sys.modules.get("queryprof.recorder.session")
         missed = () if self._has_begun else sorted(filter(_is_imported, _measured_modules()))
         if session is not None:

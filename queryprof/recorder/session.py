@@ -21,12 +21,12 @@ from queryprof.core.thread_usage import ThreadMeter
 from queryprof.core.undisturbed import undisturbed
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import SessionError
-from queryprof.hooks.chosen import chosen
 from queryprof.hooks.drivers.sqlite3_driver import Sqlite3Driver
 from queryprof.hooks.drivers.unmeasured import unmeasured_modules
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.notebook_cells import cell_names
+from queryprof.hooks.settings import hook_settings
 from queryprof.hooks.worker_processes import worker_end
 from queryprof.region.facts import Facts
 from queryprof.region.region_files import (
@@ -136,7 +136,7 @@ class Session:
                 _core.set_lock_refusal_explainer(add_lock_note)
             self._facts = Facts(settings.parameters, settings.deployment)
             self._stall_s = settings.stall_ms / 1000
-            chosen.take(settings)
+            hook_settings.take(settings)
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
             self.parts.forget_all()

@@ -11,7 +11,7 @@ import _signal  # type: ignore[import-not-found]
 import _thread
 import sys
 
-from queryprof.recorder.forks import forks
+from queryprof.recorder.fork_guard import fork_guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def stand_by(begin: Begin) -> None:
     """
     if _signal.getsignal(SIGNAL) is not _signal.SIG_DFL:
         raise RuntimeError(f"signal {SIGNAL} already has a handler")
-    forks.watch()
+    fork_guard.watch()
 
     def look(_number: int, _frame: object) -> None:
         look_for_command(begin)
@@ -48,16 +48,16 @@ def stand_by(begin: Begin) -> None:
 
 def look_for_command(begin: Begin) -> None:
     """Look for a command in a new thread."""
-    forks.expect_thread()
+    fork_guard.expect_thread()
     try:
         _thread.start_new_thread(_answer_in_thread, (begin,))
     except Exception:  # no thread is available, or an audit hook refuses it
-        forks.thread_started()  # the command reports that nothing answers
+        fork_guard.thread_started()  # the command reports that nothing answers
 
 
 def _answer_in_thread(begin: Begin) -> None:
     try:
-        with forks:
+        with fork_guard:
             from queryprof.recorder.answer import answer_command
 
             answer_command(begin)

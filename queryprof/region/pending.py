@@ -39,7 +39,7 @@ COUNTERS = SUMS[SUMS.index("counted") :]
 
 NO_CALLS = dict.fromkeys((*SUMS, *EXTREMES), 0) | {"min_ns": NONE_NS}
 
-_values = attrgetter(*TABLE["aggregate"].values)
+_values = attrgetter(*TABLE["aggregate"].value_names)
 _counters = attrgetter(*COUNTERS)
 
 

@@ -103,7 +103,7 @@ class Meter:
             block.with_plans = with_plans
 
     def border(self) -> None:
-        """End a part of all open blocks."""
+        """End the current part of every open block. The next part begins."""
         with self._lock:
             if self._blocks:
                 self._record(None)

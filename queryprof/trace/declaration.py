@@ -119,7 +119,7 @@ class Table:
         return self._columns_with(SUM)
 
     @property
-    def values(self) -> tuple[str, ...]:
+    def value_names(self) -> tuple[str, ...]:
         """The names of the columns that are not in the key."""
         return tuple([column.name for column in self.columns if column.role != KEY])
 

@@ -197,7 +197,7 @@ def processes(path: str, number: int, first: int = 0, **further: object) -> None
             for name in ("a", "b"):
                 thread = store.id("thread", process, f"{name}-{at}")
                 key = (statement, path_id, span, thread, "execute")
-                count = len(TABLE["aggregate"].values)
+                count = len(TABLE["aggregate"].value_names)
                 store.add("aggregate", [(*key, 1, 0, 1, *[1] * (count - 3))])
     store.close()
 

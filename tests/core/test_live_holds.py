@@ -19,7 +19,7 @@ from core.work_programs import database
 
 import queryprof
 from queryprof.hooks import lock_notes
-from queryprof.program.lock_owners import find_lock_owners
+from queryprof.program.kernel_locks import find_lock_owners
 from queryprof.region.live import ActivityReader, locks_held_here
 from queryprof.trace.attached import file_identity
 

@@ -17,7 +17,7 @@ from recorder.running_programs import ATTACH, OBEYS, STANDBY, Command, attached,
 
 from conftest import by_operation
 from queryprof.collect.reader import read_profile
-from queryprof.recorder import answer, attaching, forks, guardian, messages
+from queryprof.recorder import answer, attaching, fork_guard, guardian, messages
 from queryprof.recorder.attaching import AttachedProcess, attach
 from queryprof.recorder.autoload import RunnerFacts
 from queryprof.recorder.standby import SIGNAL
@@ -325,8 +325,8 @@ def test_a_descriptor_that_the_program_closes(
 
 
 def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "THREAD_ENDS", 10**9)
-    own = forks.ForkGuard()
+    monkeypatch.setattr(fork_guard, "THREAD_ENDS", 10**9)
+    own = fork_guard.ForkGuard()
     steps: list[str] = []
     waits = threading.Event()
 

@@ -15,7 +15,7 @@
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
 #include "runtime/thread_local.h"
-#include "sql/fingerprint.h"
+#include "sql/normal_form.h"
 #include "stacks/call_paths.h"
 #include "stacks/code_owners.h"
 #include "stacks/frames.h"
@@ -192,7 +192,7 @@ static PyObject *set_muted(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(before);
 }
 
-static PyObject *fingerprint(PyObject *Py_UNUSED(module), PyObject *sql)
+static PyObject *normal_form(PyObject *Py_UNUSED(module), PyObject *sql)
 {
     Py_ssize_t length;
     if (!PyUnicode_Check(sql)) {
@@ -202,7 +202,7 @@ static PyObject *fingerprint(PyObject *Py_UNUSED(module), PyObject *sql)
     char *out = bytes ? qp_allocate(QP_STATEMENT_BYTES, 1) : NULL;
     PyObject *text = NULL;
     if (out) {
-        length = (Py_ssize_t)qp_fingerprint(
+        length = (Py_ssize_t)qp_write_normal_form(
             PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes), QP_SQLITE, QP_TEXT_SQL, out);
         text = PyUnicode_DecodeUTF8(out, length, "replace");
     } else if (bytes) {
@@ -302,7 +302,7 @@ static PyMethodDef functions[] = {
     {"set_plan_time_share", set_plan_time_share, METH_O, NULL},
     {"requested_plan_count", requested_plan_count, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},
-    {"fingerprint", fingerprint, METH_O, NULL},
+    {"normal_form", normal_form, METH_O, NULL},
     {"histogram_bucket", histogram_bucket, METH_O, NULL},
     {"clock_source", clock_source, METH_NOARGS, NULL},
     {"frames_are_direct", frames_are_direct, METH_NOARGS, NULL},

@@ -264,7 +264,7 @@ qp_counters qp_traced_take_counters(qp_traced_connection *t, qp_counted_statemen
 }
 
 /* Reads counters without the GIL, and keeps them for the next probed call. */
-void qp_traced_defer_counters(qp_traced_connection *t, qp_counted_statement *s)
+void qp_traced_keep_counters(qp_traced_connection *t, qp_counted_statement *s)
 {
     qp_counters counters = qp_traced_take_counters(t, s);
     qp_pending_counters_add(&s->key, &counters);
@@ -318,7 +318,7 @@ static qp_counted_statement *new_statement_slot(qp_traced_connection *t, const v
     qp_counted_statement *s =
         &statement_set(&t->first, statement)[t->evictions++ % QP_CONNECTION_WAYS];
     if (!s->transient && !t->sqlite->stmt_busy(s->statement)) {
-        qp_traced_defer_counters(t, s);
+        qp_traced_keep_counters(t, s);
     }
     return s;
 }

@@ -152,7 +152,7 @@ void qp_traced_end_statement(qp_traced_connection *t, qp_counted_statement *s);
 qp_counters qp_traced_take_counters(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads a statement's counters without the GIL, and keeps the counters for the next probed call. */
-void qp_traced_defer_counters(qp_traced_connection *t, qp_counted_statement *s);
+void qp_traced_keep_counters(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads the present counters of a statement (sqlite3_stmt *). */
 void qp_traced_present_counters(const qp_traced_connection *t, void *statement,

@@ -86,7 +86,7 @@ static void read_final_counters(qp_traced_connection *t, const void *db, const v
     if (call) { /* the statement of a call in progress, which the driver does not keep */
         qp_counted_statement last = make_counted_statement(call);
         if (last.statement) {
-            qp_traced_defer_counters(t, &last);
+            qp_traced_keep_counters(t, &last);
         }
         call->statement = NULL;
     }
@@ -94,7 +94,7 @@ static void read_final_counters(qp_traced_connection *t, const void *db, const v
         if (t->sampled == s) {
             qp_traced_end_page_count(t, true);
         }
-        qp_traced_defer_counters(t, s);
+        qp_traced_keep_counters(t, s);
         qp_traced_clear_slot(s);
     }
 }

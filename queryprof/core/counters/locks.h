@@ -78,8 +78,9 @@ void qp_locks_writer_waits(uint32_t path);
 void qp_locks_set_key(const qp_active_call *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
- * for the new time of each lock that has been held for at least a second. `with_held`: for the new
- * time of every held lock. The caller must hold the GIL. */
+ * for the new time of each lock that has been held for at least a second. `with_held`: also for
+ * write locks that were held for less than a second, and for the read locks that are kept: those
+ * that block writers. The caller must hold the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: clears the parent's locks. */

@@ -129,7 +129,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     }
     if (!meter || !meter->counts) { /* this execution is not counted */
         if (s) {
-            qp_traced_defer_counters(t, s);
+            qp_traced_keep_counters(t, s);
             qp_traced_clear_slot(s);
         }
         return;
@@ -141,7 +141,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     }
     if (s && !is_known) {
         if (!s->transient) { /* a transient statement was read when it ended */
-            qp_traced_defer_counters(t, s);
+            qp_traced_keep_counters(t, s);
         }
         s->key = meter->key;
     } else if (!s && meter->drops) {
@@ -192,7 +192,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
         if (t->sampled == s) {
             qp_traced_end_page_count(t, true);
         }
-        qp_traced_defer_counters(t, s);
+        qp_traced_keep_counters(t, s);
         qp_traced_end_statement(t, s);
     }
     if (meter && meter->main == statement) {
@@ -207,7 +207,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->transient) {
-        qp_traced_defer_counters(t, s);
+        qp_traced_keep_counters(t, s);
     }
 }
 

@@ -146,7 +146,7 @@ static void begin_recording(void)
 int qp_recorder_start(void)
 {
     qp_clock_start();
-    qp_frames_start(PyThreadState_Get());
+    qp_frames_choose_reading(PyThreadState_Get());
     bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
                    qp_code_lines_start() && qp_stacks_start() && qp_call_paths_start() &&
                    qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&

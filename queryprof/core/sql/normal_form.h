@@ -1,25 +1,24 @@
-/* Writes a normal form: with spaces between tokens where needed, and with equal neighbors in a list
- * as one item. */
+/* From a SQL text to its normal form: without literals, comments, white space and the case of
+ * keywords.
+ */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "sql/scanner.h"
+#include "sql/words.h"
 
-/* Writes a token. */
-void qp_put_token(scanner *s, token_kind kind, const char *text, size_t length);
+/* Writes the normal form of `sql` (any bytes, `length` of them) to `out`, which holds
+ * QP_STATEMENT_BYTES, and returns the number of bytes written. Takes linear time and allocates
+ * nothing. The caller owns both texts. The caller must hold the GIL.
+ *
+ * Words in double quotes or backquotes also count as literals, unless they are names by their
+ * position, or known columns of the text's tables. If the database refused the text because of a
+ * name, words that may be values count as literals, with or without quotes. In a text that is not
+ * SQL, all words except keywords count as literals. */
+size_t qp_write_normal_form(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind,
+                            char *out);
 
-/* Writes a parenthesis, and opens or closes its scope. */
-void qp_put_open_parenthesis(scanner *s);
-void qp_put_close_parenthesis(scanner *s);
-
-/* Writes a comma or semicolon, which separates the items of a list. */
-void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind list);
-
-void qp_open_scope(scanner *s, scope_kind kind);
-
-/* Ends the innermost scope if it is a VALUES list. */
-void qp_close_values_list(scanner *s);
-
-/* Ends the current item of a list, and drops it if it equals the previous item. */
-void qp_end_list_item(scanner *s, scope *list);
+/* Returns the words of a text for SQLite (static, valid until the next call). NULL if the text has
+ * no word in quotes that may enclose a value. */
+const qp_sql_words *qp_normal_form_words(const char *sql, size_t length);

@@ -229,7 +229,7 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length)
            (s->kind == QP_TEXT_UNKNOWN_NAMES && word_position(s, text + length) != A_VALUE);
 }
 
-void qp_clause_after_keyword(scanner *s, const char *keyword)
+void qp_update_clause_after_keyword(scanner *s, const char *keyword)
 {
     static const char *const opening[] = {"INTO", "REFERENCES", "USING", "CONFLICT", NULL};
     static const char *const defining[] = {"KEY", "UNIQUE", NULL};
@@ -262,7 +262,7 @@ void qp_clause_after_keyword(scanner *s, const char *keyword)
                                            : EXPRESSIONS;
 }
 
-void qp_clause_after_name(scanner *s)
+void qp_update_clause_after_name(scanner *s)
 {
     /* In a definition, a parenthesis after the column's name and type contains the sizes of the
      * type. */

@@ -21,8 +21,8 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
 /* Update the scanner's clause. Call the first function before `keyword`, which follows s->keyword,
  * is written. Call the second function after a name was written. */
-void qp_clause_after_keyword(scanner *s, const char *keyword);
-void qp_clause_after_name(scanner *s);
+void qp_update_clause_after_keyword(scanner *s, const char *keyword);
+void qp_update_clause_after_name(scanner *s);
 
 /* Returns the content of a parenthesis that opens here. */
 clause_kind qp_clause_in_parenthesis(const scanner *s);

@@ -4,7 +4,7 @@
 
 #include "runtime/allocation.h"
 #include "runtime/exception.h"
-#include "sql/fingerprint.h"
+#include "sql/normal_form.h"
 #include "sqlite/library.h"
 
 enum { MAX_NAME = 256 };
@@ -42,7 +42,7 @@ qp_column_question *qp_column_question_new(PyObject *sql)
 {
     Py_ssize_t length;
     const char *bytes = utf8_of(sql, &length);
-    const qp_sql_words *words = bytes ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
+    const qp_sql_words *words = bytes ? qp_normal_form_words(bytes, (size_t)length) : NULL;
     qp_column_question *question = words ? qp_allocate(1, sizeof *question) : NULL;
     if (!question) {
         return NULL;

@@ -261,7 +261,7 @@ uint32_t qp_call_path_sample(PyThreadState *tstate, const qp_step *step)
     uint32_t path;
     qp_call_path_find(tstate, &path);
     if (path > QP_PATH_OTHER && lines[qp_stack_innermost_line(path)].kind != QP_CODE_USER) {
-        uint32_t behind = qp_task_greenlet_path(step, outermost_code(tstate, false));
+        uint32_t behind = qp_task_path_before_greenlet(step, outermost_code(tstate, false));
         return behind > QP_PATH_OTHER ? behind : path;
     }
     return path;

@@ -219,7 +219,7 @@ int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last)
     return length;
 }
 
-void qp_frames_start(PyThreadState *tstate)
+void qp_frames_choose_reading(PyThreadState *tstate)
 {
     direct = false;
 #if LAYOUT_IS_KNOWN

@@ -68,7 +68,7 @@ void qp_frame_trail_extend(qp_frame_trail *trail, int frames);
 int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last);
 
 /* Chooses how frames are read, by comparing both ways on the running thread. */
-void qp_frames_start(PyThreadState *tstate);
+void qp_frames_choose_reading(PyThreadState *tstate);
 
 /* Forces the use of the public functions, for tests. */
 void qp_frames_use_public(void);

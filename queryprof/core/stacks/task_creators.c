@@ -185,7 +185,7 @@ void qp_task_note_call_path(uint32_t path, const void *outermost_code)
     }
 }
 
-uint32_t qp_task_greenlet_path(const qp_step *step, const void *outermost_code)
+uint32_t qp_task_path_before_greenlet(const qp_step *step, const void *outermost_code)
 {
     const void *task = find_running_task && qp_task_creators_known ? find_running_task(step) : NULL;
     const creator *found = task && qp_task_creators_known ? task_slot(task) : NULL;

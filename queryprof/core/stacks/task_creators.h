@@ -49,7 +49,7 @@ void qp_task_note_call_path(uint32_t path, const void *outermost_code);
 /* Returns the last call path noted for the task of a step, if the task now runs in a greenlet: its
  * outermost code object then differs from the noted one. Returns QP_PATH_NONE otherwise, and if
  * `outermost_code` is NULL. */
-uint32_t qp_task_greenlet_path(const qp_step *step, const void *outermost_code);
+uint32_t qp_task_path_before_greenlet(const qp_step *step, const void *outermost_code);
 
 /* Returns the call path of the running work's submitter, or of the running task's creator;
  * QP_PATH_NONE if unknown. Never raises. */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "sql/fingerprint.h"
+#include "sql/normal_form.h"
 
 typedef struct {
     const char *text;

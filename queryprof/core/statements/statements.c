@@ -12,7 +12,7 @@
 #include "runtime/index.h"
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
-#include "sql/fingerprint.h"
+#include "sql/normal_form.h"
 
 enum {
     CACHE_SETS = 16384,
@@ -39,7 +39,7 @@ static struct {
     qp_index index;  /* finds a row by its form */
     held_form *held; /* indexed by row */
     cached_text *cache;
-    char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
+    char *scratch; /* QP_STATEMENT_BYTES for one normal form */
 } table;
 
 const qp_statement_row *qp_statement_get_row(uint32_t number)
@@ -124,7 +124,7 @@ static uint32_t find_or_add_form(const char *form, size_t length)
 static uint32_t find_or_add_unaccepted(const char *sql, size_t size, qp_dialect dialect)
 {
     uint32_t slot;
-    size_t length = qp_fingerprint(sql, size, dialect, QP_TEXT_SQL, table.scratch);
+    size_t length = qp_write_normal_form(sql, size, dialect, QP_TEXT_SQL, table.scratch);
     uint32_t number = find_form(table.scratch, length, &slot);
     if (number != UINT32_MAX) {
         return number;
@@ -135,7 +135,7 @@ static uint32_t find_or_add_unaccepted(const char *sql, size_t size, qp_dialect 
         return QP_STATEMENT_OTHER;
     }
     memcpy(held.form, table.scratch, length);
-    length = qp_fingerprint(sql, size, dialect, QP_TEXT_NO_SQL, table.scratch);
+    length = qp_write_normal_form(sql, size, dialect, QP_TEXT_NO_SQL, table.scratch);
     number = add_statement(slot, qp_text_find_or_add(table.scratch, length), kinds);
     if (number == QP_STATEMENT_OTHER) {
         qp_free(held.form);
@@ -210,9 +210,10 @@ static uint32_t scan_text(PyObject *sql, qp_dialect dialect, qp_text_kind kind, 
     uint32_t number = QP_STATEMENT_UNKNOWN;
     if (bytes) {
         size_t size = (size_t)length;
-        number = is_held ? find_or_add_unaccepted(bytes, size, dialect)
-                         : find_or_add_form(table.scratch, qp_fingerprint(bytes, size, dialect,
-                                                                          kind, table.scratch));
+        number = is_held
+                     ? find_or_add_unaccepted(bytes, size, dialect)
+                     : find_or_add_form(table.scratch, qp_write_normal_form(bytes, size, dialect,
+                                                                            kind, table.scratch));
         statement_row(number)->texts++;
     }
     Py_XDECREF(escaped);

@@ -1,10 +1,9 @@
-/* Maps the SQL object that a program passes to its statement: the number of the text's normal form
- * (fingerprint).
+/* Maps the SQL object that a program passes to its statement: the number of the text's normal form.
  *
  * There are two tables. One is a cache from SQL texts to statements, so that a text is scanned only
- * once. The other contains the statements, which are identified by their fingerprints, numbered
- * from 0 and never removed. The region contains a fingerprint only after a database has accepted a
- * text with this fingerprint; before that, only the keywords of the text.
+ * once. The other contains the statements, which are identified by their normal forms, numbered
+ * from 0 and never removed. The region contains a normal form only after a database has accepted a
+ * text with this normal form; before that, only the keywords of the text.
  */
 #pragma once
 

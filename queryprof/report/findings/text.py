@@ -57,7 +57,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
     whole_ns = first.gain_ns / first.share
     gain_ns = sum(one.gain_ns for one in relevant)
     if gain_ns >= whole_ns:
-        return ""  # the findings save some of the same time
+        return ""  # the savings overlap: their sum reaches the whole
     return (
         f"{COUNTS[len(relevant)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
         f" {first.whole})"

@@ -86,4 +86,4 @@ def _thread_exists(thread: int) -> bool:
     return os.path.exists(f"/proc/self/task/{thread}")
 
 
-forks = ForkGuard()
+fork_guard = ForkGuard()

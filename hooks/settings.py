@@ -21,4 +21,4 @@ class HookSettings:
         self.heartbeat_s = settings.heartbeat_ms / 1000
 
 
-chosen = HookSettings()
+hook_settings = HookSettings()

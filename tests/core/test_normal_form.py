@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.core._core import fingerprint
+from queryprof.core._core import normal_form
 
 pytestmark = pytest.mark.once
 
@@ -123,7 +123,7 @@ pytestmark = pytest.mark.once
 )
 def test_statement_is_what_is_left_without_literals(expected: str, sql: str) -> None:
     """Literals, comments, white space, keyword case and lengths of lists do not count."""
-    assert expected == fingerprint(sql)
+    assert expected == normal_form(sql)
 
 
 SQL_PIECES = st.sampled_from(
@@ -167,8 +167,8 @@ SQL_PIECES = st.sampled_from(
 @given(st.lists(SQL_PIECES, max_size=60).map("".join) | st.text())
 def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
     """Any text has a statement, not much longer than the text, and always the same."""
-    statement = fingerprint(sql)
-    assert statement == fingerprint(sql)
+    statement = normal_form(sql)
+    assert statement == normal_form(sql)
     assert len(statement.encode()) <= 2 * len(sql.encode("utf-8", "backslashreplace")) + 1
 
 
@@ -177,13 +177,13 @@ def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
     st.lists(st.text(alphabet=string.ascii_letters + "'\"(),;- ?:"), min_size=1),
 )
 def test_literals_never_count(numbers: list[float], texts: list[str]) -> None:
-    """An inlined statement has one fingerprint, whatever its values."""
+    """An inlined statement has one normal form, whatever its values."""
     quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
     sql = (
         f"SELECT a FROM t WHERE b IN ({', '.join(map(str, numbers))}) AND c IN"
         f" ({', '.join(quoted)})"
     )
-    assert fingerprint(sql) == "SELECT a FROM t WHERE b IN (?) AND c IN (?)"
+    assert normal_form(sql) == "SELECT a FROM t WHERE b IN (?) AND c IN (?)"
 
 
 @given(st.lists(st.sampled_from(["a", '"b c"', "?", ":n", "1", "'s'", "NULL"]), min_size=1))
@@ -192,7 +192,7 @@ def test_statement_means_what_the_text_means(columns: list[str]) -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute('CREATE TABLE t (a, "b c")')
     connection.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
-    statement = fingerprint(f"select {', '.join(columns)} from t")
+    statement = normal_form(f"select {', '.join(columns)} from t")
     with (
         pytest.raises(sqlite3.ProgrammingError, match="bindings")
         if ("?" in statement or ":n" in statement)
@@ -218,7 +218,7 @@ def test_time_is_linear(piece: str) -> None:
         times = []
         for _ in range(5):
             started = time.thread_time_ns()  # CPU time, without waits for a processor
-            fingerprint(text)
+            normal_form(text)
             times.append(time.thread_time_ns() - started)
         return min(times)
 
@@ -228,6 +228,6 @@ def test_time_is_linear(piece: str) -> None:
 
 def test_a_huge_text_is_cut_at_a_character() -> None:
     """A statement keeps its first 16 KiB, and never half a character."""
-    statement = fingerprint("select " + ", ".join(f"é{i}" for i in range(100_000)))
+    statement = normal_form("select " + ", ".join(f"é{i}" for i in range(100_000)))
     assert 16_000 < len(statement.encode()) <= 16_384
     assert "\ufffd" not in statement
