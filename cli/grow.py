@@ -27,7 +27,7 @@ def grow(file: str, database: str) -> None:
     from queryprof.collect.reader import read_profile
     from queryprof.comparing.baseline_figures import figures_of_test
     from queryprof.confined.folder import temporary_folder
-    from queryprof.growth.composed import composed
+    from queryprof.growth.composed import compose_runs
     from queryprof.replay.growing import SHARES, play_pasts
     from queryprof.replay.replaying import load_replay
     from queryprof.report.terminal.growth import print_growth
@@ -41,7 +41,7 @@ def grow(file: str, database: str) -> None:
             for one in pasts
             for past in [read_profile(one.trace)]
         ]
-    result = composed(figures_of_test(profile.aggregates, RegressionRules()), replays)
+    result = compose_runs(figures_of_test(profile.aggregates, RegressionRules()), replays)
     if not any(run.figures for run in result.runs):
         raise QueryprofError(f"{file}: no query of its workload can be replayed on {database}")
     times: dict[str, int] = {}

@@ -21,7 +21,7 @@ MIN_EXECUTIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedRuns:
     """The runs of a program on less data.
 
     Attributes:
@@ -35,9 +35,9 @@ class Composed:
     missing: tuple[str, ...]
 
 
-def composed(
+def compose_runs(
     recorded: TestFigures, replays: Sequence[tuple[int, Mapping[str, int], TestFigures]]
-) -> Composed:
+) -> ComposedRuns:
     """Return the runs.
 
     Args:
@@ -60,7 +60,7 @@ def composed(
         runs.append(Run(replays[0][0] // share, rows, grown, its))
         before = dict(rows)
     many = [one for one in played if recorded[one].executions >= MIN_EXECUTIONS]
-    return Composed(
+    return ComposedRuns(
         tuple(runs),
         tuple(sorted(one for one in many if not parents[one])),
         tuple(sorted(set(recorded) - played)),

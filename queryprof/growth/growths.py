@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, StatementFigures, TestFigures
-from queryprof.growth.law import Law, law_of
+from queryprof.growth.law import Law, fit_law
 from queryprof.sql.clauses import clauses_of
 from queryprof.sql.tokens import tokens_of
 
@@ -73,7 +73,7 @@ class Growth:
         return self.law.exponent > most + NOISE
 
 
-def growths(runs: Sequence[Run]) -> list[Growth]:
+def growths_of_statements(runs: Sequence[Run]) -> list[Growth]:
     """Return the growth of each statement's figures, and of all statements together.
 
     Args:
@@ -82,7 +82,7 @@ def growths(runs: Sequence[Run]) -> list[Growth]:
     return list(_Series(runs).growths())
 
 
-def excessive(found: Iterable[Growth], most: float) -> list[Growth]:
+def growths_above(found: Iterable[Growth], most: float) -> list[Growth]:
     """Return the growths above a limit, largest last figure first.
 
     There is one growth for each statement: VM steps, or else executions, or else rows. The growth
@@ -97,7 +97,7 @@ def excessive(found: Iterable[Growth], most: float) -> list[Growth]:
     return sorted(over.values(), key=lambda one: (-one.values[-1], one.statement))
 
 
-def names_in(statement: str) -> frozenset[str]:
+def words_in(statement: str) -> frozenset[str]:
     """Return the names and words of a statement, in lower case."""
     return frozenset(token.named for token in tokens_of(statement))
 
@@ -110,7 +110,7 @@ class _Series:
         self._moved = tuple(sorted({name for run in runs[1:] for name in run.grown}))
         self._only = self._moved if len(self._moved) == 1 else ()
 
-    def growths(self) -> Iterator[Growth]:
+    def growths_of_statements(self) -> Iterator[Growth]:
         for statement in self._statements:
             yield from self._of(statement)
         empty = StatementFigures(0, 0, 0, 0)
@@ -119,7 +119,7 @@ class _Series:
             yield Growth(
                 ALL,
                 figure,
-                law_of(self._sizes, sums),
+                fit_law(self._sizes, sums),
                 None,
                 self._moved,
                 "",
@@ -131,13 +131,13 @@ class _Series:
     def _of(self, statement: str) -> Iterator[Growth]:
         its = [run.figures.get(statement, StatementFigures(0, 0, 0, 0)) for run in self._runs]
         executions = [one.executions for one in its]
-        count = law_of(self._sizes, executions)
+        count = fit_law(self._sizes, executions)
         parent = "" if count.is_constant else self._parent(statement, executions)
         reads_pages = clauses_of(statement).skips
         loop = self._tables_of(parent or statement) if parent or reads_pages else self._only
         if all(one.vm_steps is not None for one in its):
             steps = [one.vm_steps or 0 for one in its]
-            each = law_of(
+            each = fit_law(
                 self._sizes, [s / max(n, 1) for s, n in zip(steps, executions, strict=True)]
             )
             own = () if each.is_constant else self._tables_of(statement)
@@ -162,14 +162,14 @@ class _Series:
         if len(tables) == 1:
             rows = tuple(run.rows.get(tables[0], 0) for run in self._runs)
             sizes = rows if all(a < b for a, b in pairwise((0, *rows))) else sizes
-        law = law_of(sizes, values)
+        law = fit_law(sizes, values)
         return Growth(statement, figure, law, each, tables, parent, sizes, tuple(values), last)
 
     def _tables_of(self, statement: str) -> tuple[str, ...]:
         """Return the tables of a statement that got more rows. Views and triggers read tables that
         the statement does not name.
         """
-        named = names_in(statement)
+        named = words_in(statement)
         return tuple(name for name in self._moved if name in named) or self._only
 
     def _parent(self, statement: str, executions: Sequence[int]) -> str:

@@ -80,7 +80,7 @@ class Law:
         return sum(c * _at((power, logs), size) for c, power, logs in self.terms)
 
 
-def law_of(sizes: Sequence[float], figures: Sequence[float]) -> Law:
+def fit_law(sizes: Sequence[float], figures: Sequence[float]) -> Law:
     """Return the law of a figure that was measured at increasing sizes.
 
     Raises:

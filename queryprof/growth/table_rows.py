@@ -12,6 +12,8 @@ import sys
 from contextlib import closing, suppress
 from typing import Any
 
+from queryprof.sql.names import quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +25,7 @@ Counts = dict[tuple[int, str], int]
 """The rows by connection (its id) and table (its name in lower case)."""
 
 
-def count_rows() -> Counts:
+def count_table_rows() -> Counts:
     """Return the number of rows of each table. Connections of other threads are left out."""
     found: Counts = {}
     for connection in _connections():
@@ -32,7 +34,7 @@ def count_rows() -> Counts:
     return found
 
 
-def chosen_tables(several: Sequence[Counts]) -> dict[str, tuple[int, str]]:
+def keys_of_tables(several: Sequence[Counts]) -> dict[str, tuple[int, str]]:
     """Return the key of each table by its name.
 
     If several connections have a table of the same name, the one whose rows changed most counts:
@@ -56,9 +58,9 @@ def _connections() -> list[Any]:
 def _rows_of(connection: Any) -> list[tuple[str, int]]:
     found = []
     for _, schema, _ in _rows(connection, "PRAGMA database_list"):
-        for (name,) in _rows(connection, TABLES.format(_quoted(schema))):
+        for (name,) in _rows(connection, TABLES.format(quoted(schema))):
             if not name.startswith("sqlite_"):
-                sql = f"SELECT count(*) FROM {_quoted(schema)}.{_quoted(name)}"
+                sql = f"SELECT count(*) FROM {quoted(schema)}.{quoted(name)}"
                 found.append((name.lower(), _rows(connection, sql)[0][0]))
     return found
 
@@ -70,7 +72,3 @@ def _rows(connection: Any, sql: str) -> list[Any]:
     with closing(sqlite3.Connection.cursor(connection)) as cursor:
         cursor.row_factory = None
         return sqlite3.Cursor.execute(cursor, sql).fetchall()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

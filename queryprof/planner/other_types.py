@@ -11,7 +11,7 @@ from queryprof.planner.better_plans import comparison_count
 from queryprof.planner.catalogue import COLUMNS_SQL
 from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
-from queryprof.planner.tried_plans import in_quotes
+from queryprof.sql.names import quoted
 
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 
@@ -66,13 +66,13 @@ def _helps_with_type(
     collation.
     """
     typed = ", ".join(
-        f"{in_quotes(column)} {kind if column == name else own}"
+        f"{quoted(column)} {kind if column == name else own}"
         + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
         for column, own, key in listed
     )
     with trial.undone(), suppress(StatementError):
-        trial.judge.execute(EMPTY, f"DROP TABLE {in_quotes(table)}")
-        trial.judge.execute(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
+        trial.judge.execute(EMPTY, f"DROP TABLE {quoted(table)}")
+        trial.judge.execute(EMPTY, f"CREATE TABLE {quoted(table)} ({typed})")
         plan = trial.plan()
         if plan != before and not any("AUTOMATIC" in step for step in plan):
             return False  # something else has changed

@@ -10,9 +10,9 @@ from queryprof.analysis.plans import Steps
 from queryprof.planner.better_plans import is_better_plan
 from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.trial import StatementTrial
-from queryprof.planner.tried_plans import in_quotes
 from queryprof.planner.values import replace_placeholders
 from queryprof.sql.clauses import ComparedOperands, comparisons_of, operand_column
+from queryprof.sql.names import quoted
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
@@ -49,7 +49,7 @@ def find_missed_partial_index(
         ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
         where = next(one for one in tokens_of(sql) if one.keyword == "WHERE" and not one.depth)
         with trial.undone(), suppress(StatementError):
-            judge.execute(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
+            judge.execute(EMPTY, f"DROP INDEX {quoted(index.name)}")
             judge.execute(EMPTY, sql[: where.start])
             after = trial.plan()
             if is_index_used(index.name, [after]) and is_better_plan(before, after):

@@ -47,9 +47,10 @@ from queryprof.planner.tried_index import (
     is_prefix_of,
     wider_indexes,
 )
-from queryprof.planner.tried_plans import TRIED, USED, in_quotes, is_as_good, is_by_range
+from queryprof.planner.tried_plans import TRIED, USED, is_as_good, is_by_range
 from queryprof.planner.values import name_all_placeholders, null_values
 from queryprof.sql.clauses import functions_in
+from queryprof.sql.names import quoted
 from queryprof.sql.tokens import tokens_of
 
 MAX_TERMS = 3
@@ -157,7 +158,7 @@ class StatementTrial:
         if not terms or any(term.column is None for term in terms):
             return ""  # the index is on an expression, or partial
         with self.undone():
-            self.judge.execute(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
+            self.judge.execute(EMPTY, f"DROP INDEX {quoted(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self.plan_with(wide)
         is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
@@ -240,7 +241,7 @@ class StatementTrial:
         with self.undone():
             for table in columns:  # otherwise an existing index would be used for its first columns
                 for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
-                    self.judge.execute(EMPTY, f"DROP INDEX {in_quotes(name)}")
+                    self.judge.execute(EMPTY, f"DROP INDEX {quoted(name)}")
             for _ in range(MAX_TERMS):
                 wider = self._used_with_one_term_more(taken, columns)
                 if wider == taken:
@@ -314,7 +315,7 @@ class StatementTrial:
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self.undone(), suppress(StatementError):
-                    self.judge.execute(EMPTY, index.sql(f"{TRIED}0", in_quotes))
+                    self.judge.execute(EMPTY, index.sql(f"{TRIED}0", quoted))
                     found.append(index)
         return found
 
@@ -357,7 +358,7 @@ class StatementTrial:
         """
         with self.undone():
             for number, index in enumerate(indexes):
-                self.judge.execute(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
+                self.judge.execute(EMPTY, index.sql(f"{TRIED}{number}", quoted))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
@@ -385,7 +386,7 @@ class StatementTrial:
             with suppress(StatementError):
                 self.judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
                 return name
-        return in_quotes(name)
+        return quoted(name)
 
     @contextmanager
     def undone(self) -> Iterator[None]:

@@ -24,7 +24,3 @@ def is_by_range(plan: Steps) -> bool:
     """Return whether a tried index is searched by a range."""
     found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
     return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
-
-
-def in_quotes(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -84,7 +84,7 @@ def _play_past(found: Replay, share: int, trace: str) -> Past:
     return Past(share, result["rows"], trace, result["left_out"])
 
 
-def sampled(executions: Sequence[Execution]) -> list[Execution]:
+def sample_executions(executions: Sequence[Execution]) -> list[Execution]:
     """Return the executions to play: of each text the same number, evenly spread."""
     by_text: dict[str | None, list[Execution]] = {}
     for one in executions:
@@ -114,7 +114,7 @@ def _play(order: PlayOrder) -> dict[str, object]:
     with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
         ranks = Ranks(whole, past) if order.share > 1 else None
         player.begin(ONLY)
-        for one in sampled(executions_on_database(order)):
+        for one in sample_executions(executions_on_database(order)):
             player.play(_of_the_past(one, ranks), keeps_rows=False)
         player.close()
     return {"rows": rows, "left_out": player.played.left_out.total()}

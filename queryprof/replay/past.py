@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import ceil
 
 from queryprof.sql.clauses import comparisons_of, operand_column
+from queryprof.sql.names import quoted
 from queryprof.sql.tokens import Token, tokens_of
 
 TYPE_CHECKING = False
@@ -73,11 +74,6 @@ def count_rows_of(con: sqlite3.Connection, table: str) -> int:
     """Return the number of rows of a table."""
     ((rows,),) = con.execute(f"SELECT count(*) FROM main.{quoted(table)}")
     return int(rows)
-
-
-def quoted(name: str) -> str:
-    """Quote a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _has_rowid(con: sqlite3.Connection, table: str) -> bool:

@@ -11,9 +11,15 @@ from queryprof.analysis.units import shorten
 from queryprof.comparing.baseline_figures import TestFigures
 from queryprof.core.absence import is_core_absent
 from queryprof.core.recorder import muted
-from queryprof.growth.growths import Growth, Run, excessive, growths, names_in
+from queryprof.growth.growths import (
+    Growth,
+    Run,
+    growths_above,
+    growths_of_statements,
+    words_in,
+)
 from queryprof.growth.law import MIN_POINTS
-from queryprof.growth.table_rows import Counts, chosen_tables, count_rows
+from queryprof.growth.table_rows import Counts, count_table_rows, keys_of_tables
 from queryprof.report.text.growth import growth_message
 from queryprof.testing.calls import Calls
 from queryprof.testing.meter import ENDED, meter
@@ -58,13 +64,13 @@ def check_growth(
     names = _parameters(populate)
     if is_core_absent():
         return
-    found = measured_growths(populate, names, run, sizes)
-    over = {name: excessive(its, max_growth) for name, its in found.items()}
+    found = measure_growths(populate, names, run, sizes)
+    over = {name: growths_above(its, max_growth) for name, its in found.items()}
     if message := growth_message(over, max_growth):
         raise AssertionError(message)
 
 
-def measured_growths(
+def measure_growths(
     populate: Callable[..., object],
     names: Sequence[str],
     run: Callable[[], object],
@@ -104,7 +110,7 @@ def measured_growths(
             raise UnmeasuredError(
                 f"growth cannot be checked: populate() added no rows for a larger {name}"
             )
-    return {name: growths(runs) for name, runs in series.items()}
+    return {name: growths_of_statements(runs) for name, runs in series.items()}
 
 
 class _Measured(NamedTuple):
@@ -121,7 +127,7 @@ class _Measured(NamedTuple):
 
 def _counts() -> Counts:
     with muted():
-        return count_rows()
+        return count_table_rows()
 
 
 def _refuse_unknown(measured: Sequence[_Measured]) -> None:
@@ -131,7 +137,7 @@ def _refuse_unknown(measured: Sequence[_Measured]) -> None:
     tables = {table for one in measured for _, table in one.after}
     for one in measured:
         for statement, figures in one.figures.items():
-            if figures.vm_steps is None and names_in(statement) & tables:
+            if figures.vm_steps is None and words_in(statement) & tables:
                 raise UnmeasuredError(
                     f"growth cannot be checked: the VM steps of {shorten(statement, 100)} are"
                     " unknown. Open the connection while queryprof records: in the test, or in a"
@@ -140,7 +146,7 @@ def _refuse_unknown(measured: Sequence[_Measured]) -> None:
 
 
 def _runs(measured: Sequence[_Measured]) -> list[Run]:
-    chosen = chosen_tables([one.after for one in measured])
+    chosen = keys_of_tables([one.after for one in measured])
     return [
         Run(
             one.size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryprof.comparing.baseline_figures import StatementFigures
-from queryprof.growth.composed import composed
+from queryprof.growth.composed import compose_runs
 
 PARENT, CHILD, OTHER, SINGLE = "SELECT a FROM p", "SELECT b FROM c", "SELECT d FROM o", "SELECT 1"
 
@@ -34,7 +34,7 @@ def test_a_statement_runs_as_often_as_its_parent_returns_rows() -> None:
         )
         for share in (8, 4, 2, 1)
     ]
-    found = composed(recorded, replays)
+    found = compose_runs(recorded, replays)
     assert [run.size for run in found.runs] == [1, 2, 4, 8]
     assert [run.figures[CHILD].executions for run in found.runs] == [10, 20, 40, 80]
     assert [run.figures[CHILD].rows for run in found.runs] == [20, 40, 80, 160]
@@ -47,11 +47,11 @@ def test_a_statement_runs_as_often_as_its_parent_returns_rows() -> None:
 def test_two_statements_for_each_others_rows_do_not_loop() -> None:
     recorded = {one: figures(20, 20, 20) for one in (PARENT, CHILD)}
     replays = [(share, {}, recorded) for share in (8, 4, 2, 1)]
-    found = composed(recorded, replays)
+    found = compose_runs(recorded, replays)
     assert found.unexplained == (PARENT, CHILD)
 
 
 def test_a_statement_without_known_steps_has_none() -> None:
     recorded = {SINGLE: StatementFigures(1, 1, None, None)}
     replays = [(share, {}, recorded) for share in (8, 4, 2, 1)]
-    assert composed(recorded, replays).runs[0].figures[SINGLE].vm_steps is None
+    assert compose_runs(recorded, replays).runs[0].figures[SINGLE].vm_steps is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.growth.law import law_of
+from queryprof.growth.law import fit_law
 
 pytestmark = pytest.mark.once
 
@@ -17,7 +17,7 @@ SIZES = (20, 40, 80, 160)
 
 
 def law(figure: Callable[[float], float], sizes: tuple[int, ...] = SIZES) -> tuple[float, bool]:
-    found = law_of(sizes, [round(figure(size)) for size in sizes])
+    found = fit_law(sizes, [round(figure(size)) for size in sizes])
     return found.exponent, found.has_log
 
 
@@ -63,14 +63,14 @@ def test_a_constant_part_drops_out(
 
 @given(st.lists(st.integers(0, 10**12), min_size=4, max_size=4))
 def test_any_figures_have_a_law(figures: list[int]) -> None:
-    found = law_of(SIZES, figures)
+    found = fit_law(SIZES, figures)
     assert 0 <= found.exponent <= 4
     assert found.times_as_much(10) == found.times_as_much(10)  # not NaN
 
 
 def test_a_forecast_continues_the_law() -> None:
     figures = [3 * n * n + 50 * n + 1000 for n in SIZES]
-    assert law_of(SIZES, figures).times_as_much(10) == pytest.approx(
+    assert fit_law(SIZES, figures).times_as_much(10) == pytest.approx(
         (3 * 1600**2 + 50 * 1600 + 1000) / figures[-1], rel=1e-6
     )
 
@@ -78,4 +78,4 @@ def test_a_forecast_continues_the_law() -> None:
 @pytest.mark.parametrize("sizes", [(1, 2, 3), (1, 1, 1, 1), (0, 1, 2, 3)])
 def test_too_few_sizes_have_no_law(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="four different sizes"):
-        law_of(sizes, sizes)
+        fit_law(sizes, sizes)

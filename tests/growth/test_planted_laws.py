@@ -12,7 +12,7 @@ from growth.planted import PLANTED, Planted, Shop, shop_in_memory
 
 import queryprof
 from queryprof.growth.growths import ALL, VM_STEPS, Growth
-from queryprof.testing.growth import SIZES, UnmeasuredError, measured_growths
+from queryprof.testing.growth import SIZES, UnmeasuredError, measure_growths
 from queryprof.testing.meter import meter
 
 pytestmark = pytest.mark.once
@@ -28,7 +28,7 @@ def meter_open() -> Iterator[None]:
 
 def growths_of(planted: Planted, con: object) -> list[Growth]:
     shop = Shop(con, planted.more)
-    found = measured_growths(shop.populate, ["n"], lambda: planted.run(shop), SIZES)
+    found = measure_growths(shop.populate, ["n"], lambda: planted.run(shop), SIZES)
     return [one for one in found["n"] if one.figure == VM_STEPS]
 
 

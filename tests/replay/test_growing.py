@@ -16,8 +16,8 @@ from conftest import Run
 from queryprof.analysis.baseline_rules import RegressionRules
 from queryprof.collect.reader import read_profile
 from queryprof.comparing.baseline_figures import figures_of_test
-from queryprof.growth.composed import Composed, composed
-from queryprof.growth.growths import ALL, VM_STEPS, growths
+from queryprof.growth.composed import ComposedRuns, compose_runs
+from queryprof.growth.growths import ALL, VM_STEPS, growths_of_statements
 from queryprof.replay.growing import play_pasts
 from queryprof.replay.replaying import load_replay
 
@@ -74,11 +74,11 @@ def recorded(queryprof: Run, program: Path, tmp_path: Path) -> Record:
     return record
 
 
-def grown(database: Path, folder: Path) -> Composed:
+def grown(database: Path, folder: Path) -> ComposedRuns:
     folder.mkdir()
     pasts = play_pasts(load_replay("x.qprof", str(database)), str(folder), lambda: None)
     profiles = [read_profile(one.trace) for one in pasts]
-    return composed(
+    return compose_runs(
         figures_of_test(read_profile("x.qprof").aggregates, RegressionRules()),
         [
             (past.share, past.rows, figures_of_test(one.aggregates, RegressionRules(), one.plans))
@@ -97,7 +97,9 @@ def test_the_law_of_one_recording(recorded: Record, tmp_path: Path, name: str) -
     assert not found.missing
     if name in UNSEEN:
         return
-    (total,) = [x for x in growths(found.runs) if (x.statement, x.figure) == (ALL, VM_STEPS)]
+    (total,) = [
+        x for x in growths_of_statements(found.runs) if (x.statement, x.figure) == (ALL, VM_STEPS)
+    ]
     assert total.law.exponent == pytest.approx(PLANTED[name].exponent, abs=0.05)
     assert total.law.has_log == (PLANTED[name].has_log and name not in UNRANKED)
 

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 
 from queryprof.comparing.baseline_figures import StatementFigures
-from queryprof.growth.composed import Composed
+from queryprof.growth.composed import ComposedRuns
 from queryprof.growth.growths import Run
 from queryprof.report.terminal.growth import print_growth
 
@@ -31,7 +31,7 @@ def test_a_change_of_plan_is_shown_where_it_happens() -> None:
         for size in (1, 2, 4, 8)
     )
     out = StringIO()
-    print_growth(Composed(runs, (), ("SELECT 2",)), {"SELECT a FROM t": 10**9}, 3, out, 160)
+    print_growth(ComposedRuns(runs, (), ("SELECT 2",)), {"SELECT a FROM t": 10**9}, 3, out, 160)
     text = out.getvalue()
     assert text.count("its plan changes") == 1
     assert "with 1/2 of the rows its plan changes to SEARCH t USING INDEX i" in text

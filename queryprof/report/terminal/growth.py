@@ -8,8 +8,8 @@ from typing import TextIO
 from rich.console import RenderableType
 
 from queryprof.analysis.units import counted, duration, shorten
-from queryprof.growth.composed import Composed
-from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths
+from queryprof.growth.composed import ComposedRuns
+from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths_of_statements
 from queryprof.report.terminal.console import (
     Text,
     borderless_table,
@@ -30,7 +30,7 @@ SITES = 1
 
 
 def print_growth(
-    found: Composed,
+    found: ComposedRuns,
     times_ns: Mapping[str, int],
     left_out: int,
     file: TextIO | None = None,
@@ -43,7 +43,11 @@ def print_growth(
         left_out: the number of executions that could not be replayed.
     """
     console = console_for(file, width)
-    grown = [one for one in growths(found.runs) if one.figure == VM_STEPS and one.statement != ALL]
+    grown = [
+        one
+        for one in growths_of_statements(found.runs)
+        if one.figure == VM_STEPS and one.statement != ALL
+    ]
     grown.sort(key=lambda one: (-_forecast_ns(one, times_ns, FACTORS[-1]), one.statement))
     parts: list[RenderableType] = [heading_line("Forecast of the database time")]
     table = borderless_table("")
@@ -79,7 +83,7 @@ def _lines(one: Growth) -> Iterator[str]:
         yield site_lines(site, with_executions=False)[0]
 
 
-def _plan_changes(found: Composed, statement: str) -> Iterator[str]:
+def _plan_changes(found: ComposedRuns, statement: str) -> Iterator[str]:
     """Yield the shares of the data from which on a statement has another plan."""
     for before, after in pairwise(found.runs):
         plans = [
@@ -92,7 +96,7 @@ def _plan_changes(found: Composed, statement: str) -> Iterator[str]:
             yield f"with {where} its plan changes to {steps}"
 
 
-def _notes(found: Composed, shown: int, left_out: int) -> Iterator[str]:
+def _notes(found: ComposedRuns, shown: int, left_out: int) -> Iterator[str]:
     sizes = ", ".join(f"1/{found.runs[-1].size // run.size}" for run in found.runs[:-1])
     yield (
         f"Measured on {sizes} and all of the rows. The times are estimates: the recorded time,"

@@ -1,0 +1,8 @@
+"""Names of tables and columns in SQL."""
+
+from __future__ import annotations
+
+
+def quoted(name: str) -> str:
+    """Quote a name for SQL, whatever its characters are."""
+    return '"' + name.replace('"', '""') + '"'
