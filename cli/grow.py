@@ -41,10 +41,11 @@ def grow(file: str, database: str) -> None:
             for one in pasts
             for past in [read_profile(one.trace)]
         ]
-    result = compose_runs(figures_of_test(profile.aggregates, RegressionRules()), replays)
+    recorded = figures_of_test(profile.aggregates, RegressionRules())
+    result = compose_runs(recorded, pasts[-1].order, replays)
     if not any(run.figures for run in result.runs):
         raise QueryprofError(f"{file}: no query of its workload can be replayed on {database}")
     times: dict[str, int] = {}
     for one in profile.aggregates:
         times[one.statement] = times.get(one.statement, 0) + one.self_ns
-    print_growth(result, times, pasts[-1].left_out)
+    print_growth(result, times, recorded, pasts[-1].left_out)

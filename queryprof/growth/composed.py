@@ -36,18 +36,22 @@ class ComposedRuns:
 
 
 def compose_runs(
-    recorded: TestFigures, replays: Sequence[tuple[int, Mapping[str, int], TestFigures]]
+    recorded: TestFigures,
+    order: Sequence[str],
+    replays: Sequence[tuple[int, Mapping[str, int], TestFigures]],
 ) -> ComposedRuns:
     """Return the runs.
 
     Args:
         recorded: the recording's figures.
+        order: the statements by their first execution.
         replays: share, rows by table, and figures of each replay; the first 1/share of the rows was
             there. The last one had all rows.
     """
     whole = replays[-1][2]
     played = {one for one in recorded if one in whole and whole[one].executions}
-    parents = {one: _parent(one, recorded, whole, played) for one in played}
+    places = {one: at for at, one in enumerate(order)}
+    parents = {one: _parent(one, recorded, whole, played, places) for one in played}
     runs, before = [], dict[str, int]()
     for share, rows, figures in replays:
         counts = _Counts(recorded, figures, parents)
@@ -67,12 +71,22 @@ def compose_runs(
     )
 
 
-def _parent(statement: str, recorded: TestFigures, whole: TestFigures, played: set[str]) -> str:
-    """Return the statement that returned as many rows as `statement` was executed; "" for none."""
+def _parent(
+    statement: str,
+    recorded: TestFigures,
+    whole: TestFigures,
+    played: set[str],
+    places: Mapping[str, int],
+) -> str:
+    """Return the last statement before that returned as many rows as `statement` was executed; ""
+    for none.
+    """
     executions = recorded[statement].executions
+    own = places.get(statement, 0)
     if executions < MIN_EXECUTIONS:
         return ""
-    for other in sorted(played - {statement}):
+    earlier = [one for one in played if places.get(one, own) < own]
+    for other in sorted(earlier, key=lambda one: -places[one]):
         rows = recorded[other].executions * _rows_each(whole[other])
         if round(rows) == executions and recorded[other].executions < executions:
             return other

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, StatementFigures, TestFigures
 from queryprof.growth.law import Law, fit_law
-from queryprof.sql.clauses import clauses_of
 from queryprof.sql.tokens import tokens_of
 
 TYPE_CHECKING = False
@@ -21,8 +20,14 @@ if TYPE_CHECKING:
 
 ALL = "(all statements)"
 VM_STEPS, EXECUTIONS, ROWS = "VM steps", "executions", "rows"
-NOISE = 0.1
-"""An exponent may exceed its limit by this much."""
+NONE = StatementFigures(0, 0, 0, 0)
+MAX_TIMES = 4
+"""A loop's body executes a statement at most so often."""
+
+NOISE, UNCERTAIN = 0.1, 0.35
+"""An exponent may exceed its limit by the first number. If the law may be chance, the slope may
+exceed the limit by the second number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Growth:
         each: the law of one execution's VM steps; None for other figures.
         tables: the tables with which it grows; empty if they are unknown. Several grew together.
         parent: the statement for whose rows the statement runs; "" if not found.
+        times: how often it runs per row of the parent.
         sizes: rows of the table if it is the only one, else the numbers for which data was made.
         values: the figure at each size.
         last: the figures of the last run.
@@ -67,10 +73,12 @@ class Growth:
     sizes: tuple[int, ...]
     values: tuple[int, ...]
     last: StatementFigures
+    times: int = 1
 
     def exceeds(self, most: float) -> bool:
         """Return whether the exponent is above a limit."""
-        return self.law.exponent > most + NOISE
+        law = self.law
+        return law.exponent > most + NOISE and (law.is_certain or law.slope > most + UNCERTAIN)
 
 
 def growths_of_statements(runs: Sequence[Run]) -> list[Growth]:
@@ -86,7 +94,8 @@ def growths_above(found: Iterable[Growth], most: float) -> list[Growth]:
     """Return the growths above a limit, largest last figure first.
 
     There is one growth for each statement: VM steps, or else executions, or else rows. The growth
-    of all statements together counts only if no single statement is above the limit.
+    of all statements together counts only if no single statement is above the limit. It shows the
+    growth of statements whose text changes from run to run.
     """
     over: dict[str, Growth] = {}
     for one in found:
@@ -106,35 +115,32 @@ class _Series:
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
         self._sizes = tuple(run.size for run in runs)
-        self._statements = sorted({one for run in runs for one in run.figures} - {OTHER, UNKNOWN})
-        self._moved = tuple(sorted({name for run in runs[1:] for name in run.grown}))
+        executed = [set(run.figures) - {OTHER, UNKNOWN} for run in runs]
+        self._statements = sorted(set.intersection(*executed))
+        grown = {name for run in runs[1:] for name in run.grown}
+        words = {word for one in set.union(*executed) for word in words_in(one)}
+        self._moved = tuple(sorted(grown & words))
         self._only = self._moved if len(self._moved) == 1 else ()
 
-    def growths_of_statements(self) -> Iterator[Growth]:
+    def growths(self) -> Iterator[Growth]:
         for statement in self._statements:
             yield from self._of(statement)
-        empty = StatementFigures(0, 0, 0, 0)
+        yield from self._of_all()
+
+    def _of_all(self) -> Iterator[Growth]:
+        last = self._runs[-1].figures
+        most = max(last.values(), key=lambda one: (one.vm_steps or 0, one.executions), default=NONE)
         for figure, field in ((VM_STEPS, "vm_steps"), (EXECUTIONS, "executions"), (ROWS, "rows")):
             sums = [sum(getattr(f, field) or 0 for f in r.figures.values()) for r in self._runs]
-            yield Growth(
-                ALL,
-                figure,
-                fit_law(self._sizes, sums),
-                None,
-                self._moved,
-                "",
-                self._sizes,
-                tuple(sums),
-                empty,
-            )
+            law = fit_law(self._sizes, sums)
+            yield Growth(ALL, figure, law, None, (), "", self._sizes, tuple(sums), most)
 
     def _of(self, statement: str) -> Iterator[Growth]:
-        its = [run.figures.get(statement, StatementFigures(0, 0, 0, 0)) for run in self._runs]
+        its = [run.figures[statement] for run in self._runs]
         executions = [one.executions for one in its]
         count = fit_law(self._sizes, executions)
-        parent = "" if count.is_constant else self._parent(statement, executions)
-        reads_pages = clauses_of(statement).skips
-        loop = self._tables_of(parent or statement) if parent or reads_pages else self._only
+        parent, times = ("", 1) if count.is_constant else self._parent(statement, executions)
+        loop = self._tables_of(parent) if parent else self._only
         if all(one.vm_steps is not None for one in its):
             steps = [one.vm_steps or 0 for one in its]
             each = fit_law(
@@ -142,11 +148,13 @@ class _Series:
             )
             own = () if each.is_constant else self._tables_of(statement)
             of_loop = () if count.is_constant else loop
-            tables = tuple(dict.fromkeys((*of_loop, *own)))
-            yield self._growth(statement, VM_STEPS, steps, tables, parent, its[-1], each)
-        yield self._growth(statement, EXECUTIONS, executions, loop, parent, its[-1])
+            known = (own or each.is_constant) and (of_loop or count.is_constant)
+            tables = tuple(dict.fromkeys((*of_loop, *own))) if known else ()
+            yield self._growth(statement, VM_STEPS, steps, tables, parent, times, its[-1], each)
+        yield self._growth(statement, EXECUTIONS, executions, loop, parent, times, its[-1])
         rows = [one.rows for one in its]
-        yield self._growth(statement, ROWS, rows, self._tables_of(statement), parent, its[-1])
+        own = self._tables_of(statement) if count.is_constant else ()
+        yield self._growth(statement, ROWS, rows, own, parent, times, its[-1])
 
     def _growth(
         self,
@@ -155,6 +163,7 @@ class _Series:
         values: Sequence[int],
         tables: tuple[str, ...],
         parent: str,
+        times: int,
         last: StatementFigures,
         each: Law | None = None,
     ) -> Growth:
@@ -163,7 +172,9 @@ class _Series:
             rows = tuple(run.rows.get(tables[0], 0) for run in self._runs)
             sizes = rows if all(a < b for a, b in pairwise((0, *rows))) else sizes
         law = fit_law(sizes, values)
-        return Growth(statement, figure, law, each, tables, parent, sizes, tuple(values), last)
+        return Growth(
+            statement, figure, law, each, tables, parent, sizes, tuple(values), last, times
+        )
 
     def _tables_of(self, statement: str) -> tuple[str, ...]:
         """Return the tables of a statement that got more rows. Views and triggers read tables that
@@ -172,10 +183,13 @@ class _Series:
         named = words_in(statement)
         return tuple(name for name in self._moved if name in named) or self._only
 
-    def _parent(self, statement: str, executions: Sequence[int]) -> str:
-        """Return the statement that returned as many rows in each run as this one was executed."""
-        for other in self._statements:
-            rows = [run.figures[other].rows if other in run.figures else 0 for run in self._runs]
-            if other != statement and rows == executions:
-                return other
-        return ""
+    def _parent(self, statement: str, executions: Sequence[int]) -> tuple[str, int]:
+        """Return the statement that returned a row in each run for so many executions of this one,
+        and their number.
+        """
+        for times in range(1, MAX_TIMES + 1):
+            for other in self._statements:
+                rows = [run.figures[other].rows for run in self._runs]
+                if other != statement and [n * times for n in rows] == executions:
+                    return other, times
+        return "", 1

@@ -1,13 +1,15 @@
 """The law by which a figure grows with a size, from a few measured points.
 
-VM steps and counts have no noise, so a sum of a few powers fits them almost exactly. The simplest
-sum that fits is the law: a constant, a line, a logarithm, and then the best of a square, a cube and
-n log n and other powers. The constant part does not count.
+VM steps and counts have no noise, so a sum of a few powers fits them almost exactly: a line, a
+logarithm, a square, a cube, n log n, or another power. The constant part does not count. If the
+data is random, or rows come in pages, nothing fits exactly. Then the slope decides: how fast the
+increase itself increases.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, log
 
 TYPE_CHECKING = False
@@ -35,11 +37,25 @@ CONSTANT_SHARE, CONSTANT = 0.02, 2
 rows reads a few steps more or less, depending on the rows.
 """
 
-FITS, ROUGHLY = 0.005, 0.05
-"""A sum fits if it misses no point by more than this share of the range. If none fits, a line may
-miss by the second share, because figures such as a number of pages rise in steps. The last choice
-is the power that misses least.
+LEVELS_OFF = 0.75
+"""A figure is constant from some size on, such as the size of a page, if its last increase per
+doubling of the size is below this share of an earlier one. A logarithm has 1.
 """
+
+FITS = 0.005
+"""A sum fits if it misses no point by more than this share of the range."""
+
+CERTAIN, CERTAIN_RANGE = 1e-4, 100
+"""A sum that misses by no more than this share of a range of at least so much is no chance."""
+
+ALIKE = 0.35
+"""The largest difference between the power of a sum that fits by chance and the slope."""
+
+STEEPEST_LINE, FLATTEST_LINE = 1.35, 0.6
+"""Slopes of lines with noise: of random rows, or of pages."""
+
+DROPS = 3
+"""A figure that falls between two sizes grows if it rises by more than this many times the fall."""
 
 ODD = 3
 """How many times better another power fits than a square, a cube or n log n, if it is the law."""
@@ -59,12 +75,16 @@ class Law:
         has_log: whether the highest term has a logarithm.
         terms: (coefficient, power, logs), highest last.
         last: the largest measured size and its figure.
+        slope: the smallest exponent that two neighboring increases show.
+        is_certain: whether the terms fit so well that it is no chance.
     """
 
     exponent: float
     has_log: bool = False
     terms: tuple[tuple[float, float, int], ...] = ()
     last: tuple[float, float] = (1.0, 0.0)
+    slope: float = 0.0
+    is_certain: bool = True
 
     @property
     def is_constant(self) -> bool:
@@ -91,19 +111,50 @@ def fit_law(sizes: Sequence[float], figures: Sequence[float]) -> Law:
         raise ValueError("a law needs four different sizes above 0")
     x, y = [one[0] for one in points], [float(one[1]) for one in points]
     spread = max(y) - min(y)
-    if spread <= max(CONSTANT, CONSTANT_SHARE * max(y)) or y[-1] <= y[0]:
+    if spread <= max(CONSTANT, CONSTANT_SHARE * max(y)) or y[-1] <= y[0] or _levels_off(x, y):
         return Law(0.0, last=points[-1])
-    for simple in (LINE, LOGARITHM):
-        fit = _fit(simple, x, y)
-        if fit and fit.miss <= FITS * spread:
-            return fit.law(x, y)
-    for bases, share in (((*CURVES, *ODD_POWERS), FITS), ((LINE,), ROUGHLY), (POWERS, inf)):
-        fits = filter(None, (_fit(basis, x, y) for basis in bases))
+    slope, least = _slopes(x, y)
+    simple = filter(None, (_fit(basis, x, y) for basis in (LINE, LOGARITHM)))
+    best = min(simple, key=lambda one: one.miss)
+    if best.miss > FITS * spread:
+        fits = filter(None, (_fit(basis, x, y) for basis in (*CURVES, *ODD_POWERS)))
         rising = [one for one in fits if one.leads(x, LEADING * spread)]
-        best = min(rising, key=lambda one: one.miss * (1 + ODD * one.is_odd), default=None)
-        if best and best.miss <= share * spread:
-            return best.law(x, y)
-    return Law(0.0, last=points[-1])
+        best = min(rising, key=lambda one: one.miss * (1 + ODD * one.is_odd), default=best)
+        is_alike = best.is_certain(spread) or abs(best.power - slope) <= ALIKE
+        if best.miss > FITS * spread or not is_alike:
+            is_line = FLATTEST_LINE <= slope <= STEEPEST_LINE
+            power = 1.0 if is_line else min(max(round(slope, 2), 0.01), 4.0)
+            best = _fit((ONE, (power, 0)), x, y) or best
+    terms = tuple((c, *term) for c, term in zip(best.coefficients, best.basis, strict=True))
+    certain = best.is_certain(spread)
+    return Law(best.power, bool(best.basis[-1][1]), terms, points[-1], least, certain)
+
+
+def _levels_off(x: Sequence[float], y: Sequence[float]) -> bool:
+    """Return whether a figure stops growing."""
+    logs = [log(one) for one in x]
+    rises = [(b - a) / (d - c) for (a, b), (c, d) in zip(pairwise(y), pairwise(logs), strict=True)]
+    return rises[-1] < LEVELS_OFF * max(rises[:-1])
+
+
+def _slopes(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Return the exponent that the first and the last increase show, and the smallest exponent that
+    two neighboring increases show. Neighboring increases of random data are rarely both steep.
+    """
+    rises = [
+        ((c + d) / 2, (b - a) / (d - c))
+        for (a, b), (c, d) in zip(pairwise(y), pairwise(x), strict=True)
+    ]
+    if any(rise <= 0 for _, rise in rises):  # there is too little to see more than a line
+        drop = max(a - b for a, b in pairwise(y))
+        found = 1.0 if y[-1] - y[0] > DROPS * drop else 0.0
+        return found, found
+    least = min(_exponent(*pair) for pair in pairwise(rises))
+    return _exponent(rises[0], rises[-1]), least
+
+
+def _exponent(first: tuple[float, float], last: tuple[float, float]) -> float:
+    return 1 + log(last[1] / first[1]) / log(last[0] / first[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +180,14 @@ class _Fit:
             least
         )
 
-    def law(self, x: Sequence[float], y: Sequence[float]) -> Law:
-        power, logs = self.basis[-1]
-        terms = tuple((c, *term) for c, term in zip(self.coefficients, self.basis, strict=True))
-        return Law(power, bool(logs), terms, (x[-1], y[-1]))
+    @property
+    def power(self) -> float:
+        """The power of the highest term."""
+        return self.basis[-1][0]
+
+    def is_certain(self, spread: float) -> bool:
+        """Return whether the fit is no chance."""
+        return spread >= CERTAIN_RANGE and self.miss <= max(1.0, CERTAIN * spread)
 
 
 def _fit(basis: tuple[Term, ...], x: Sequence[float], y: Sequence[float]) -> _Fit | None:

@@ -7,7 +7,6 @@ memory.
 from __future__ import annotations
 
 import gc
-import sqlite3
 import sys
 from contextlib import closing, suppress
 from typing import Any
@@ -17,6 +16,9 @@ from queryprof.sql.names import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LIKE_SQLITE3 = ("sqlite3", "pysqlite3.dbapi2", "sqlcipher3.dbapi2", "sqlean.dbapi2", "sqlean")
+"""Modules with the types of sqlite3. Most have a SQLite of their own."""
 
 TABLES = "SELECT name FROM {}.sqlite_master WHERE type = 'table' AND rootpage > 0"
 
@@ -52,7 +54,9 @@ def _change(rows: Sequence[int]) -> int:
 def _connections() -> list[Any]:
     apsw = sys.modules.get("apsw")
     of_apsw = [one for one in apsw.connections() if one is not None] if apsw else []
-    return [one for one in gc.get_objects() if isinstance(one, sqlite3.Connection)] + of_apsw
+    found = [sys.modules[name].Connection for name in LIKE_SQLITE3 if name in sys.modules]
+    types = tuple(one for one in found if isinstance(one, type))
+    return [one for one in gc.get_objects() if isinstance(one, types)] + of_apsw
 
 
 def _rows_of(connection: Any) -> list[tuple[str, int]]:
@@ -66,9 +70,15 @@ def _rows_of(connection: Any) -> list[tuple[str, int]]:
 
 
 def _rows(connection: Any, sql: str) -> list[Any]:
-    """Run a query without the program's factories of cursors, rows and texts."""
-    if not isinstance(connection, sqlite3.Connection):
+    """Run a query without the program's factories of cursors and rows."""
+    bases = [one for one in type(connection).__mro__ if one.__module__ in LIKE_SQLITE3]
+    if not bases:  # APSW's
         return list(connection.cursor().execute(sql))
-    with closing(sqlite3.Connection.cursor(connection)) as cursor:
+    with closing(bases[-1].cursor(connection)) as cursor:
         cursor.row_factory = None
-        return sqlite3.Cursor.execute(cursor, sql).fetchall()
+        return [tuple(map(_text, row)) for row in cursor.execute(sql).fetchall()]
+
+
+def _text(value: Any) -> Any:
+    """Return a name as text, whatever the program's text factory made of it."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from queryprof.core import _core
+from queryprof.core.systems import SYSTEMS
 from queryprof.model import (
     Aggregate,
     CallPath,
@@ -148,6 +149,14 @@ class Descriptions:
             return ""
         (at,) = self._region.row("statements", number, ("note",))
         return self._region.text(at) if at else ""
+
+    def system_of(self, statement: str) -> str:
+        """Return the database system of a statement that was described here; "" if unknown."""
+        number = self._numbers.get(statement)
+        (found,) = (
+            self._region.row("statements", number, ("system",)) if number is not None else (0,)
+        )
+        return SYSTEMS[found] if found < len(SYSTEMS) else ""
 
     def _statement(self, number: int) -> str:
         (at,) = self._region.row("statements", number, ("text",))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import queryprof.recorder.api
 from queryprof.confined.process import confine_process, limit_cpu_time, limit_file_size
+from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.errors import QueryprofError
 from queryprof.replay.past import Ranks, count_rows_of, keep_first, tables_with_rowid
@@ -49,12 +50,14 @@ class Past:
     Attributes:
         share: the copy has the first 1/share of the rows.
         rows: the rows of each table, by its name in lower case.
+        order: the statements of the workload by their first execution.
         trace: the path of the replay's trace.
         left_out: the number of executions that failed or cannot be replayed.
     """
 
     share: int
     rows: dict[str, int]
+    order: list[str]
     trace: str
     left_out: int
 
@@ -81,7 +84,7 @@ def _play_past(found: Replay, share: int, trace: str) -> Past:
         return replace(order, share=share)
 
     result = play_order(found, ReplaySetting(), with_share, "queryprof.replay.growing", trace)
-    return Past(share, result["rows"], trace, result["left_out"])
+    return Past(share, result["rows"], result["order"], trace, result["left_out"])
 
 
 def sample_executions(executions: Sequence[Execution]) -> list[Execution]:
@@ -114,10 +117,13 @@ def _play(order: PlayOrder) -> dict[str, object]:
     with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
         ranks = Ranks(whole, past) if order.share > 1 else None
         player.begin(ONLY)
-        for one in sample_executions(executions_on_database(order)):
+        executions = executions_on_database(order)
+        for one in sample_executions(executions):
             player.play(_of_the_past(one, ranks), keeps_rows=False)
         player.close()
-    return {"rows": rows, "left_out": player.played.left_out.total()}
+    statements = dict.fromkeys(_core.normal_form(one.text) for one in executions if one.text)
+    left_out = player.played.left_out.total()
+    return {"rows": rows, "order": list(statements), "left_out": left_out}
 
 
 def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 SMALL_ROWS = 16
 """Tables with at most so many rows stay whole, such as a table of settings."""
 
+FEW_ROWS, FEW_SHARE = 50, 16
+"""A value is near an end of its column if at most so many rows, and one in FEW_SHARE rows, are
+beyond it.
+"""
+
+BY_RANK = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
+
 TABLES = "SELECT name, rootpage FROM main.sqlite_master WHERE type = 'table' ORDER BY name"
 TRIGGERS = "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger' ORDER BY name"
 
@@ -142,7 +149,12 @@ class Ranks:
         before = _names_before(text)
         keys = _keys_of_parameters(text)
         for one in comparisons_of(text):
-            for column_side, value_side in ((one.left, one.right), (one.right, one.left)):
+            if one.operator not in BY_RANK:
+                continue
+            end = one.right_range.stop  # of BETWEEN, AND and the second value follow
+            last = one.tokens[end + 1 : end + 2] if one.operator == "BETWEEN" else ()
+            sides = (one.left, (*one.right, *last)), (one.right, one.left)
+            for column_side, value_side in sides:
                 column = operand_column(column_side)
                 table = self._table_of(column_side, column, before) if column else ""
                 if not table:
@@ -164,16 +176,26 @@ class Ranks:
         return self._known[key]
 
     def _same_rank(self, table: str, column: str, value: object) -> object:
+        """Return the value at the same place. A value that only few rows are above, or below, keeps
+        the distance from that end: the ten newest orders stay ten.
+        """
         name, source = quoted(column), quoted(table)
-        below, rows = self._whole.execute(
-            f"SELECT count(*) FILTER (WHERE {name} <= ?), count(*) FROM main.{source}", (value,)
-        ).fetchone()
-        left = count_rows_of(self._past, table)
+        counts = f"count(*) FILTER (WHERE {name} <= ?), count({name})"
+        query = f"SELECT {counts} FROM main.{source}"
+        below, rows = self._whole.execute(query, (value,)).fetchone()
+        ((left,),) = self._past.execute(f"SELECT count({name}) FROM main.{source}")
         if not below or not left:
             return value
-        place = min(left - 1, max(0, ceil(below / rows * left) - 1))
+        above = rows - below
+        if above <= min(FEW_ROWS, rows / FEW_SHARE):
+            place = left - above - 1
+        elif below <= min(FEW_ROWS, rows / FEW_SHARE):
+            place = below - 1
+        else:
+            place = ceil(below / rows * left) - 1
+        known = f"SELECT {name} FROM main.{source} WHERE {name} NOT NULL"
         ((found,),) = self._past.execute(
-            f"SELECT {name} FROM main.{source} ORDER BY {name} LIMIT 1 OFFSET ?", (place,)
+            f"{known} ORDER BY {name} LIMIT 1 OFFSET ?", (min(left - 1, max(0, place)),)
         )
         return found
 

@@ -21,10 +21,13 @@ from queryprof.growth.growths import (
 from queryprof.growth.law import MIN_POINTS
 from queryprof.growth.table_rows import Counts, count_table_rows, keys_of_tables
 from queryprof.report.text.growth import growth_message
+from queryprof.sql.clauses import READS, WRITES, verb_of
 from queryprof.testing.calls import Calls
-from queryprof.testing.meter import ENDED, meter
+from queryprof.testing.meter import ENDED, Block, meter
 
 SIZES = (20, 40, 80, 160)
+MAX_GROWTH = 10
+INSERTS = frozenset({"INSERT", "REPLACE", "UPDATE", "WITH"})
 
 
 class UnmeasuredError(AssertionError):
@@ -46,13 +49,15 @@ def check_growth(
 
     Args:
         populate: makes the data for a number, which gets larger from call to call: `populate(20)`,
-            `populate(40)`, ... It may add rows, or replace them. With several parameters, only
-            one of them gets larger at a time, which shows the table that the work grows with.
-        run: the code to measure. It runs once more before the first measurement, so that caches
-            are filled. Statements of all threads count.
+            `populate(40)`, ... It may add rows until there are so many, or replace all rows. With
+            several parameters, one of them gets larger at a time, which shows the table that the
+            work grows with.
+        run: the code to measure. It runs twice at each size, and the second run counts, so that
+            caches are filled. Statements of all threads count.
         max_growth: the largest exponent: 0 allows no growth, 1 allows work in proportion to the
-            data, and n log n.
-        sizes: the numbers, at least four, smallest first.
+            data, and n log n. It may be exceeded by 0.1.
+        sizes: the numbers, at least four, smallest first. The largest is at least twice the
+            smallest.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -87,42 +92,74 @@ def measure_growths(
     measured: list[_Measured] = []
     block = meter.open(with_plans=True)
     try:
-        for at, (name, numbers) in enumerate(_calls(names, sizes)):
-            before = _counts()
-            populate(*numbers.values())
-            if not at:
-                _refuse_coroutine(run())
-            after = _counts()
-            meter.border()
-            block.parts.clear()
-            _refuse_coroutine(run())
-            meter.border()
+        for name, numbers in _calls(names, sizes):
+            try:
+                before, writes = _populated(block, populate, numbers)
+                _refuse_coroutine("run", run())
+                after = _counts()
+                meter.border()
+                block.parts.clear()
+                _refuse_coroutine("run", run())
+                meter.border()
+            except Exception as error:
+                error.add_note(f"queryprof: after populate{tuple(numbers.values())}")
+                raise
             if not block.is_whole:
                 raise UnmeasuredError(ENDED)
-            calls = Calls(list(block.parts), meter.descriptions, RegressionRules(), test_thread="")
-            measured.append(_Measured(name, numbers[name], before, after, calls.figures()))
+            calls = _calls_of(block)
+            systems = {one: calls.descriptions.system_of(one) for one in calls.figures()}
+            measured.append(
+                _Measured(name, numbers[name], before, after, writes, calls.figures(), systems)
+            )
     finally:
         meter.close(block)
     _refuse_unknown(measured)
     series = {name: _runs([one for one in measured if one.name == name]) for name in names}
     for name, runs in series.items():
-        if runs[-1].rows and not any(one.grown for one in runs[1:]):
+        is_seen = any(words_in(one) & set(runs[-1].rows) for one in runs[-1].figures)
+        wrote = any(one.writes for one in measured if one.name == name)
+        if is_seen and not wrote and not any(one.grown for one in runs[1:]):
             raise UnmeasuredError(
                 f"growth cannot be checked: populate() added no rows for a larger {name}"
             )
     return {name: growths_of_statements(runs) for name, runs in series.items()}
 
 
+def _populated(
+    block: Block, populate: Callable[..., object], numbers: dict[str, int]
+) -> tuple[Counts, bool]:
+    """Make the data. Returns the rows before, and whether rows were inserted."""
+    before = _counts()
+    meter.border()
+    block.parts.clear()
+    _refuse_coroutine("populate", populate(*numbers.values()))
+    meter.border()
+    figures = _calls_of(block).figures(with_sites=False)
+    writes = any(verb_of(text) in INSERTS and one.rows for text, one in figures.items())
+    return before, writes
+
+
+def _calls_of(block: Block) -> Calls:
+    return Calls(list(block.parts), meter.descriptions, RegressionRules(), test_thread="")
+
+
 class _Measured(NamedTuple):
-    """One measurement: the parameter that varied, its number, and the tables' rows before and after
-    populate().
+    """One measurement.
+
+    Attributes:
+        name, size: the parameter of populate() that varied, and its number.
+        before, after: the tables' rows before and after populate().
+        writes: whether populate() inserted rows.
+        systems: the database system of each statement.
     """
 
     name: str
     size: int
     before: Counts
     after: Counts
+    writes: bool
     figures: TestFigures
+    systems: dict[str, str]
 
 
 def _counts() -> Counts:
@@ -134,14 +171,14 @@ def _refuse_unknown(measured: Sequence[_Measured]) -> None:
     """Raise UnmeasuredError if nothing was executed, or if SQLite's steps are unknown."""
     if not any(one.figures for one in measured):
         raise UnmeasuredError("growth cannot be checked: the code executed no statement")
-    tables = {table for one in measured for _, table in one.after}
     for one in measured:
         for statement, figures in one.figures.items():
-            if figures.vm_steps is None and words_in(statement) & tables:
+            is_counted = verb_of(statement) in READS | WRITES and figures.executions
+            if figures.vm_steps is None and is_counted and one.systems[statement] == "sqlite":
                 raise UnmeasuredError(
                     f"growth cannot be checked: the VM steps of {shorten(statement, 100)} are"
-                    " unknown. Open the connection while queryprof records: in the test, or in a"
-                    " fixture of a test with the marker"
+                    " unknown. Its connection was opened before the recording (open it in the"
+                    " test, or use the marker), has a trace callback, or its driver has no counters"
                 )
 
 
@@ -184,16 +221,21 @@ def _parameters(populate: Callable[..., object]) -> list[str]:
 
 
 def _refuse_invalid(max_growth: float, sizes: Sequence[int]) -> None:
-    if isinstance(max_growth, bool) or not isinstance(max_growth, int | float) or max_growth < 0:
-        raise ValueError(f"max_growth: must be a number of 0 or more, not {max_growth!r}")
-    is_rising = all(type(one) is int and one > 0 for one in sizes) and list(sizes) == sorted(
-        set(sizes)
-    )
-    if len(sizes) < MIN_POINTS or not is_rising:
-        raise ValueError(f"sizes: must be {MIN_POINTS} or more rising numbers, not {sizes!r}")
+    is_number = isinstance(max_growth, int | float) and not isinstance(max_growth, bool)
+    if not is_number or not 0 <= max_growth <= MAX_GROWTH:
+        raise ValueError(f"max_growth: must be a number from 0 to {MAX_GROWTH}: {max_growth!r}")
+    is_list = isinstance(sizes, list | tuple) and all(type(one) is int for one in sizes)
+    is_rising = is_list and len(sizes) >= MIN_POINTS and list(sizes) == sorted(set(sizes))
+    if not is_rising or sizes[0] <= 0 or sizes[-1] < 2 * sizes[0]:
+        raise ValueError(
+            f"sizes: must be {MIN_POINTS} or more rising numbers, the last at least twice the"
+            f" first: {sizes!r}"
+        )
 
 
-def _refuse_coroutine(returned: Any) -> None:
+def _refuse_coroutine(name: str, returned: Any) -> None:
     if inspect.iscoroutine(returned):
         returned.close()
-        raise TypeError("run: returned a coroutine; pass a function that runs it")
+        raise TypeError(f"{name}: returned a coroutine; pass a function that runs it")
+    if inspect.isgenerator(returned):
+        raise TypeError(f"{name}: returned a generator; pass a function that reads it")

@@ -84,7 +84,7 @@ def test_shadow_tables_of_virtual_tables_stay_whole(con: sqlite3.Connection) -> 
         (
             "SELECT 1 FROM sale AS s JOIN buyer b ON b.id = s.id WHERE b.id IN (?, ?)",
             (80, 4),
-            (20, 1),
+            (20, 4),
         ),
         (
             "SELECT 1 FROM sale WHERE id = :id LIMIT :most",
@@ -93,6 +93,10 @@ def test_shadow_tables_of_virtual_tables_stay_whole(con: sqlite3.Connection) -> 
         ),
         ("SELECT 1 FROM sale WHERE lower(name) = ? AND id = ?", ("x", 80), ("x", 20)),
         ("SELECT 1 FROM sale LIMIT ? OFFSET ?", (10, 80), (10, 80)),
+        ("SELECT 1 FROM sale WHERE id > ?", (76,), (16,)),
+        ("SELECT 1 FROM sale WHERE id BETWEEN ? AND ?", (20, 40), (5, 10)),
+        ("SELECT 1 FROM sale WHERE name LIKE ?", ("n40",), ("n40",)),
+        ("SELECT 1 FROM sale WHERE sold < ?", (40,), (9,)),
         ("SELECT 1 FROM sale WHERE id = ?", (None,), (None,)),
         ("SELECT 1 FROM sale WHERE id = ?", (b"80",), (b"80",)),
         ("SELECT 1 FROM sale WHERE id = ?", (0,), (0,)),
@@ -102,12 +106,14 @@ def test_shadow_tables_of_virtual_tables_stay_whole(con: sqlite3.Connection) -> 
 def test_a_value_keeps_its_place(
     tmp_path: Path, text: str, given: object, expected: object
 ) -> None:
-    """Sale 80 is the newest of 80; of the first 20 it is sale 20."""
+    """Sale 80 is the newest of 80; of the first 20 it is sale 20. The four newest stay four. Half of
+    the column `sold` is NULL.
+    """
     whole, past = (sqlite3.connect(tmp_path / f"{name}.db") for name in ("whole", "past"))
     for con, rows in ((whole, 80), (past, 20)):
-        con.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY, day INTEGER, name TEXT)")
+        con.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY, day INTEGER, name TEXT, sold)")
         con.execute("CREATE TABLE buyer (id INTEGER PRIMARY KEY)")
-        fill(con, "sale", [(n, n * 5, f"n{n}") for n in range(1, rows + 1)])
+        fill(con, "sale", [(n, n * 5, f"n{n}", n if n % 2 else None) for n in range(1, rows + 1)])
         fill(con, "buyer", [(n,) for n in range(1, rows + 1)])
     with closing(whole), closing(past):
         assert Ranks(whole, past).values(text, given) == expected  # type: ignore[arg-type]

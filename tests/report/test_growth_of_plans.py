@@ -31,10 +31,10 @@ def test_a_change_of_plan_is_shown_where_it_happens() -> None:
         for size in (1, 2, 4, 8)
     )
     out = StringIO()
-    print_growth(ComposedRuns(runs, (), ("SELECT 2",)), {"SELECT a FROM t": 10**9}, 3, out, 160)
+    print_growth(ComposedRuns(runs, (), ("SELECT 2",)), {"SELECT a FROM t": 10**9}, {}, 3, out, 160)
     text = out.getvalue()
     assert text.count("its plan changes") == 1
     assert "with 1/2 of the rows its plan changes to SEARCH t USING INDEX i" in text
     assert "VM steps grow in proportion to t: 100, 200, 400, 800" in text
     assert "100 s" in text
-    assert "Not measured: 1 statement, 3 replayed executions failed" in text
+    assert "Not measured: 1 statement (SELECT 2); 3 replayed executions failed" in text

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from queryprof.analysis.units import counted, duration, shorten
 from queryprof.growth.composed import ComposedRuns
-from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths_of_statements
+from queryprof.growth.growths import ALL, VM_STEPS, Growth, growths_of_statements, words_in
 from queryprof.report.terminal.console import (
     Text,
     borderless_table,
@@ -18,11 +18,14 @@ from queryprof.report.terminal.console import (
     print_parts,
 )
 from queryprof.report.text.causes import site_lines
-from queryprof.report.text.growth import law_in_words
+from queryprof.report.text.growth import TIMES, growth_in_words
+from queryprof.sql.clauses import first_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from queryprof.comparing.baseline_figures import TestFigures
 
 FACTORS = (2, 10, 100)
 MAX_STATEMENTS = 10
@@ -32,6 +35,7 @@ SITES = 1
 def print_growth(
     found: ComposedRuns,
     times_ns: Mapping[str, int],
+    recorded: TestFigures,
     left_out: int,
     file: TextIO | None = None,
     width: int | None = None,
@@ -40,45 +44,65 @@ def print_growth(
 
     Args:
         times_ns: the recorded time of each statement.
+        recorded: the recorded figures. If the database has changed since, for example by an index,
+            the times change with the VM steps.
         left_out: the number of executions that could not be replayed.
     """
     console = console_for(file, width)
+    now_ns = _times_now(found, times_ns, recorded)
     grown = [
         one
         for one in growths_of_statements(found.runs)
         if one.figure == VM_STEPS and one.statement != ALL
     ]
-    grown.sort(key=lambda one: (-_forecast_ns(one, times_ns, FACTORS[-1]), one.statement))
+    grown.sort(key=lambda one: (-_forecast_ns(one, now_ns, FACTORS[-1]), one.statement))
     parts: list[RenderableType] = [heading_line("Forecast of the database time")]
     table = borderless_table("")
     for name in ("", "now", *(f"{factor} times the data" for factor in FACTORS)):
         table.add_column(name, justify="right" if name else "left")
     for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
-        table.add_row(str(at), *_times(one, times_ns))
+        table.add_row(str(at), *_times(one, now_ns))
     parts.append(table)
     for at, one in enumerate(grown[:MAX_STATEMENTS], 1):
         parts.append(Text(f"{at:>3}  {shorten(one.statement, 300)}", overflow="fold"))
-        lines = [*_lines(one), *_plan_changes(found, one.statement)]
+        lines = [*_lines(one, found), *_plan_changes(found, one.statement)]
         parts += [Text(f"     {line}", overflow="fold") for line in lines]
     parts += [Text(line, overflow="fold") for line in _notes(found, len(grown), left_out)]
     print_parts(console, parts)
 
 
-def _forecast_ns(one: Growth, times_ns: Mapping[str, int], factor: float) -> float:
+def _times_now(
+    found: ComposedRuns, times_ns: Mapping[str, int], recorded: TestFigures
+) -> dict[str, float]:
+    """Return the time of each statement on the database that was replayed."""
+    replayed = found.runs[-1].figures
+    times: dict[str, float] = dict(times_ns)
+    for one in replayed.keys() & recorded.keys():
+        before, now = recorded[one].vm_steps, replayed[one].vm_steps
+        if before and now and one in times:
+            times[one] *= now / before
+    return times
+
+
+def _forecast_ns(one: Growth, times_ns: Mapping[str, float], factor: float) -> float:
     return times_ns.get(one.statement, 0) * one.law.times_as_much(factor)
 
 
-def _times(one: Growth, times_ns: Mapping[str, int]) -> Iterator[str]:
+def _times(one: Growth, times_ns: Mapping[str, float]) -> Iterator[str]:
     for factor in (1, *FACTORS):
         yield duration(_forecast_ns(one, times_ns, factor))
 
 
-def _lines(one: Growth) -> Iterator[str]:
+def _lines(one: Growth, found: ComposedRuns) -> Iterator[str]:
     of = one.tables[0] if len(one.tables) == 1 else "the data"
     values = ", ".join(f"{value:,}" for value in one.values)
-    yield f"VM steps grow {law_in_words(one.law, of)}: {values}"
+    grown = {table for run in found.runs[1:] for table in run.grown}
+    if one.law.is_constant and first_table(one.statement) and not words_in(one.statement) & grown:
+        yield "its growth is unknown: its tables have the same rows on each copy"
+    else:
+        yield f"VM steps {growth_in_words('grow', one.law, of)}: {values}"
     if one.parent:
-        yield f"it runs once per row of {shorten(one.parent, 200)}"
+        yield f"it runs {TIMES[one.times]} per row of {shorten(one.parent, 200)}"
     for site in one.last.sites[:SITES]:
         yield site_lines(site, with_executions=False)[0]
 
@@ -106,12 +130,13 @@ def _notes(found: ComposedRuns, shown: int, left_out: int) -> Iterator[str]:
         yield f"{counted(shown - MAX_STATEMENTS, 'more statement')} with less time"
     if found.unexplained:
         yield (
-            f"Executions not explained by rows: {counted(len(found.unexplained), 'statement')} ran"
-            " several times, but not once per row of another one. Their number of executions is"
-            f" taken as constant: {shorten(found.unexplained[0], 100)}"
+            f"{counted(len(found.unexplained), 'statement')} ran several times, but not once per"
+            " row of another statement. The number of executions is taken as constant:"
+            f" {shorten(found.unexplained[0], 100)}"
         )
     if found.missing or left_out:
         yield (
-            f"Not measured: {counted(len(found.missing), 'statement')},"
-            f" {counted(left_out, 'replayed execution')} failed"
+            f"Not measured: {counted(len(found.missing), 'statement')}"
+            + (f" ({shorten(found.missing[0], 100)})" if found.missing else "")
+            + f"; {counted(left_out, 'replayed execution')} failed"
         )

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+TIMES = ("", "once", "twice", "3 times", "4 times")
 POWERS = {2.0: "the square of", 3.0: "the cube of"}
 MAX_TABLES = 4
 
@@ -38,20 +39,21 @@ def growth_message(found: Mapping[str, Sequence[Growth]], most: float) -> str:
     return join_parts(*blocks)
 
 
-def law_in_words(law: Law, of: str) -> str:
-    """Return how a figure grows with `of`: "with the square of orders"."""
+def growth_in_words(verb: str, law: Law, of: str) -> str:
+    """Return how a figure grows with `of`: "grow with the square of orders"."""
     logarithm = " and a logarithm" * law.has_log
+    if law.is_constant:
+        return f"do not {verb} with {of}"
     if not law.exponent:
-        return f"with the logarithm of {of}" if law.has_log else f"not with {of}"
+        return f"{verb} with the logarithm of {of}"
     if law.exponent == 1:
-        return f"with n log n of {of}" if law.has_log else f"in proportion to {of}"
+        return f"{verb} with n log n of {of}" if law.has_log else f"{verb} in proportion to {of}"
     power = POWERS.get(law.exponent, f"power {law.exponent:.2f} of")
-    return f"with {power} {of}{logarithm}"
+    return f"{verb} with {power} {of}{logarithm}"
 
 
 def _summary(one: Growth, varied: str) -> str:
-    verb = "grow" if one.figure.endswith("s") else "grows"
-    return f"{one.figure} {verb} {law_in_words(one.law, _table(one, varied))}"
+    return f"{one.figure} {growth_in_words('grow', one.law, _table(one, varied))}"
 
 
 def _table(one: Growth, varied: str) -> str:
@@ -69,13 +71,14 @@ def _growth_lines(one: Growth, varied: str, is_only: bool) -> Iterator[str]:
     else:
         yield f"      {values} {one.figure} with {varied} = {sizes}"
     if not is_only:
-        yield f"      only {varied} got larger"
+        yield f"      while only the number for {varied} got larger"
     if one.parent:
-        yield f"      it runs once per row of {shorten(one.parent, 100)}"
+        yield f"      it runs {TIMES[one.times]} per row of {shorten(one.parent, 100)}"
     if one.each and not one.each.is_constant and one.parent:
         of = one.tables[-1] if one.tables else varied
-        yield f"      each execution grows {law_in_words(one.each, of)}"
-    yield f"      10 times the data: {one.law.times_as_much(10):,.0f} times the work"
+        yield f"      the steps of each execution {growth_in_words('grow', one.each, of)}"
+    ratio = one.law.times_as_much(10)
+    yield f"      10 times the data: {ratio:,.{0 if ratio >= 10 else 1}f} times the work"
     yield from (f"      plan  {step}" for plan in one.last.plans for step in plan)
     for site in one.last.sites[:MAX_SITES]:
         yield from (f"      {line}" for line in site_lines(site))
