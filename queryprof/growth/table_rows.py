@@ -71,7 +71,7 @@ def _rows_of(connection: Any) -> list[tuple[str, int]]:
 
 def _rows(connection: Any, sql: str) -> list[Any]:
     """Run a query without the program's factories of cursors and rows."""
-    bases = [one for one in type(connection).__mro__ if one.__module__ in LIKE_SQLITE3]
+    bases: list[Any] = [one for one in type(connection).__mro__ if one.__module__ in LIKE_SQLITE3]
     if not bases:  # APSW's
         return list(connection.cursor().execute(sql))
     with closing(bases[-1].cursor(connection)) as cursor:
