@@ -42,7 +42,8 @@ class SharedLines(RecordedData):
         found: dict[object, StatementGroup] = {}
         for group in self.all_groups:
             place = place_of(group.site.frame)
-            if self._shares_line(group) and group.line_ns is not None:
+            is_own = any(map(is_library_statement, self._stacks.get(group.statement, ())))
+            if self._shares_line(group) and group.line_ns is not None and not is_own:
                 first = found.setdefault(place, group)
                 found[place] = group if self._is_more_important(group, first) else first
         return found
@@ -94,12 +95,14 @@ class SharedLines(RecordedData):
 
     def belongs_to_other_call(self, group: StatementGroup) -> bool:
         """Return whether a library executes the group's statement in a call that the program makes
-        for another statement.
+        for another statement. Few passes of a line are timed, and these may be without the line's
+        main statement.
         """
         if not self._shares_line(group):
             return False
         first = self._main_statements_by_line.get(place_of(group.site.frame))
-        return first is not None and first is not group
+        is_first = first is None or first is group
+        return not is_first and not self._is_more_important(group, first)
 
     def other_loaded_attributes(self, group: StatementGroup) -> tuple[str, ...]:
         """Return the other attributes that an ORM loads in a lazy load's line about as often. The

@@ -28,11 +28,12 @@ ROUNDS = 25
 
 
 def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], list[LockEvent]]:
-    """Return the holds, and the waits of a statement. A holder's COMMIT may wait for a reader
-    too.
+    """Return the holds, and the waits of a statement for the write lock. A COMMIT may wait for a
+    reader too. So may the waiter, if its write lock comes while the holder, whose COMMIT ends, is
+    interrupted with its read lock.
     """
     holds = [event for event in profile.lock_events if event.kind == "write"]
-    waits = [event for event in profile.lock_events if event.kind == "wait"]
+    waits = [event for event in profile.lock_events if event.kind == "wait" and not event.writes]
     return holds, [wait for wait in waits if wait.statement.startswith(statement)]
 
 
