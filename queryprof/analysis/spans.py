@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.summary import Summary, summarize_durations
@@ -73,3 +74,14 @@ def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
     """Return the repeated queries of all spans, most executions first."""
     found = [repeat for span in spans for repeat in span.repeats]
     return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))
+
+
+def spans_take_turns(profile: Profile) -> bool:
+    """Return whether the recorded spans run one after another: together they take less time than
+    the run, and the slowest of them do not overlap.
+    """
+    spans_ns = sum(one.durations.total_ns for one in profile.spans)
+    if spans_ns >= max((one.wall_ns for one in profile.processes), default=0):
+        return False
+    slow = sorted((one.started_unix_ns, one.duration_ns) for one in profile.slow_spans)
+    return len(slow) > 1 and all(a + ns <= b for (a, ns), (b, _) in pairwise(slow))

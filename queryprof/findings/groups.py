@@ -14,6 +14,7 @@ from queryprof.analysis.files import FileWork
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
 from queryprof.analysis.report import Report
+from queryprof.analysis.spans import spans_take_turns
 from queryprof.analysis.totals import Totals, add_aggregates, self_ns_of
 from queryprof.findings.given_values import SampledParameters
 from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, CollapsedFigures, LineTime
@@ -67,6 +68,8 @@ class StatementGroup:
         inside_ns: the time of other lines that run inside the statement's line.
         most_line_ns: the time of the line around the statement's line.
         overlaps: True if handed_ns is unknown because executions are awaited together.
+        takes_turns: True if the requests (spans) that execute the statement run one after another,
+            each in a thread of its own.
     """
 
     statement: str
@@ -85,6 +88,7 @@ class StatementGroup:
     inside_ns: float = 0.0
     most_line_ns: float = inf
     overlaps: bool = False
+    takes_turns: bool = False
     collapsed: CollapsedFigures | None = None
 
     @cached_property
@@ -206,6 +210,12 @@ class StatementGroup:
         if self.collapsed and ALL_PROCESSES in found:  # thread names from several processes
             found[ALL_PROCESSES] = min(found[ALL_PROCESSES], self.collapsed.most_threads)
         return max(found.values(), default=0)
+
+    @property
+    def parallel_threads(self) -> int:
+        """The number of threads that may execute the statement at the same time."""
+        in_turns = self.takes_turns and all(member.span for member in self.members)
+        return 1 if in_turns else self.threads
 
     @property
     def is_in_main_thread(self) -> bool:
@@ -352,6 +362,7 @@ def statement_groups(report: Report) -> tuple[StatementGroup, ...]:
     database_ns = self_ns_of(profile.aggregates) or 1
     by_site, most = report.by_site, list(report.spent_ns.items())[:MAX_GROUPS]
     plans = plans_by_statement(profile.plans)
+    in_turns = spans_take_turns(profile)
     groups = {
         key: StatementGroup(
             key[0],
@@ -362,6 +373,7 @@ def statement_groups(report: Report) -> tuple[StatementGroup, ...]:
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
             collapsed=profile.collapsed,
+            takes_turns=in_turns,
         )
         for key, spent_ns in most
     }

@@ -19,11 +19,15 @@ def share_without_waits(group: StatementGroup) -> float:
     Among parallel threads, few executions wait for each other, but these few wait long. For one
     thread, the share is 1.
     """
-    return min(1.0, group.total_median_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
+    return (
+        min(1.0, group.total_median_ns / max(group.steady_ns, 1))
+        if group.parallel_threads > 1
+        else 1.0
+    )
 
 
 def parallel_threads_doubt(group: StatementGroup) -> str:
-    if group.threads < 2:
+    if group.parallel_threads < 2:
         return ""
     number = f"{group.threads} threads" if group.threads < MAX_THREADS else "Many threads"
     return (

@@ -10,8 +10,20 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from findings.line_profiles import MS, READ, SITE, findings, loop, only, profile
 
+from queryprof.analysis.library_frames import OWN
+from queryprof.analysis.spans import spans_take_turns
 from queryprof.findings.finding import Severity
-from queryprof.model import Frame, ParameterSample, Profile, StackSample, Thread
+from queryprof.model import (
+    Distribution,
+    Frame,
+    LineTime,
+    ParameterSample,
+    Profile,
+    SlowSpan,
+    Span,
+    StackSample,
+    Thread,
+)
 
 pytestmark = pytest.mark.once
 
@@ -77,3 +89,45 @@ def test_what_another_process_may_have_changed(writer: int, severity: Severity) 
     (one,) = [each for each in found if each.category == "duplicate_query"]
     assert one.severity is severity
     assert ("Another process writes" in one.doubt) == (writer == 2)
+
+
+@pytest.mark.parametrize("executions", [40, 63])
+def test_a_statement_is_not_left_out_for_a_rarer_one_with_a_known_line(executions: int) -> None:
+    """Few passes of a page's line are timed. Where they hold several executions of the lazy load,
+    its time per execution is unknown, and the only known time is that of the page's query.
+    """
+    page = loop("SELECT c FROM s LIMIT ?", 2, 2, others=81, count=50)
+    driver = aggregate(READ, SITE, ns=80 * MS, count=1000)
+    lazy = driver, LineTime(READ, SITE, 40, executions, 66, 80 * MS)
+    found = {one.category for one in findings(profile(page, lazy)) if one.statement == READ}
+    assert found == {"n_plus_one"}
+
+
+def test_a_library_s_own_statement_is_not_what_a_line_is_for() -> None:
+    """Django quotes the parameters of each query that it lists, with a query."""
+    read = loop(READ, 40, 40, others=80)
+    quote = loop("SELECT QUOTE(?)", 40, 40, others=80, pass_ns=3 * MS)
+    own = Frame(OWN[0], f"{DJANGO}operations.py", 1, "library")
+    one = profile(read, quote, loop("SELECT c FROM s", 1, 1, others=81, count=3))
+    stack = StackSample("SELECT QUOTE(?)", (own, *SITE), 64, MS)
+    found = findings(replace(one, stack_samples=(*one.stack_samples, stack)))
+    assert {each.statement for each in found if each.category == "n_plus_one"} == {READ}
+
+
+def span(total_ms: int) -> Span:
+    times = Distribution(2, total_ms * MS, total_ms * MS)
+    return Span("GET /", 2, 0, 0, 0, 0, times, Distribution(), (), {})
+
+
+@pytest.mark.parametrize(("second_ms", "in_turns"), [(100, True), (99, False)])
+def test_requests_that_run_one_after_another_do_not_wait_for_each_other(
+    second_ms: int, in_turns: bool
+) -> None:
+    slow = [
+        SlowSpan("GET /", Thread(1, f"t{at}"), at * MS, 100 * MS, 0, 0, False, 200, ())
+        for at in (0, second_ms)
+    ]
+    one = replace(profile_of(), spans=(span(200),), slow_spans=tuple(slow))
+    assert spans_take_turns(one) == in_turns
+    busy = replace(one, spans=(span(2000),))
+    assert not spans_take_turns(busy)
