@@ -95,14 +95,16 @@ class SharedLines(RecordedData):
 
     def belongs_to_other_call(self, group: StatementGroup) -> bool:
         """Return whether a library executes the group's statement in a call that the program makes
-        for another statement. Few passes of a line are timed, and these may be without the line's
-        main statement.
+        for another statement. A lazy load that runs more often is no part of that call: a template
+        makes many, and few of them may be timed.
         """
         if not self._shares_line(group):
             return False
         first = self._main_statements_by_line.get(place_of(group.site.frame))
-        is_first = first is None or first is group
-        return not is_first and not self._is_more_important(group, first)
+        if first is None or first is group:
+            return False
+        is_lazy = (self.library_note(group) or "").startswith(LAZY)
+        return not (is_lazy and self._is_more_important(group, first))
 
     def other_loaded_attributes(self, group: StatementGroup) -> tuple[str, ...]:
         """Return the other attributes that an ORM loads in a lazy load's line about as often. The

@@ -73,6 +73,14 @@ class Measurement:
     digest: str
 
 
+def is_same_work(some: Sequence[Measurement], others: Sequence[Measurement]) -> bool:
+    """Return whether measurements took as many VM steps as others. SQLite's steps are exact, and an
+    index that a write maintains takes more of them.
+    """
+    steps, before = ([one.vm_steps for one in its] for its in (some, others))
+    return steps == before and bool(steps) and None not in steps
+
+
 class Judge:
     """Copies of a database, and a process that executes statements on them.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import apsw
@@ -66,3 +67,8 @@ class Candidate:
     def without_last_column(self) -> Candidate:
         """Return the index without its last column."""
         return replace(self, terms=self.terms[:-1])
+
+
+def has_index(plan: Iterable[str], index: str) -> bool:
+    """Return whether a plan uses an index."""
+    return bool(index) and any(f" {index} " in f"{step} " for step in plan)

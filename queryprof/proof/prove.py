@@ -33,10 +33,11 @@ from queryprof.program.database_schema import read_only_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.analysis import Analysis
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
+from queryprof.proof.index import has_index
 from queryprof.proof.rewrites import faster_rewrites
 from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, read_schema
-from queryprof.proof.search import ChangeSearch, Step, has_index
+from queryprof.proof.search import ChangeSearch, Step
 from queryprof.proof.workload import RecordedQuery, recorded_queries
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 

@@ -99,7 +99,9 @@ def test_a_statement_is_not_left_out_for_a_rarer_one_with_a_known_line(execution
     page = loop("SELECT c FROM s LIMIT ?", 2, 2, others=81, count=50)
     driver = aggregate(READ, SITE, ns=80 * MS, count=1000)
     lazy = driver, LineTime(READ, SITE, 40, executions, 66, 80 * MS)
-    found = {one.category for one in findings(profile(page, lazy)) if one.statement == READ}
+    notes = {READ: "lazy load of T.s in template t.html:3"}
+    one = replace(profile(page, lazy), notes=notes, stack_samples=())
+    found = {one.category for one in findings(one) if one.statement == READ}
     assert found == {"n_plus_one"}
 
 
