@@ -121,6 +121,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test with max_growth on more and more data."""
+    __tracebackhide__ = True
     markers = pyfuncitem.iter_markers("queryprof")
     if not any("max_growth" in marker.kwargs for marker in markers):
         return None

@@ -89,11 +89,13 @@ class Gate:
             add_statements(report, figures)
         if not has_passed:
             return ""
+        # The summary needs the comparison even if the test fails for another reason.
+        worse = self._regression_message(item.nodeid, calls, figures, report) if is_held else ""
         return (
             self._budget_message(item, calls)
             or self._finding_message(item, calls)
             or self._stall_message(item, calls)
-            or (self._regression_message(item.nodeid, calls, figures, report) if is_held else "")
+            or worse
             or self._slower_message(item.nodeid, calls, report["database_ns"])
         )
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from queryprof.pytest_plugin.gate import HAS_GROWN, budgets_of
-from queryprof.testing.growth import SIZES, check_growth
+from queryprof.pytest_plugin.queries import LimitError
+from queryprof.testing.growth import SIZES, GrowthError, check_growth
 
 TOGETHER = frozenset({"max_growth", "sizes", "baseline"})
 
@@ -38,6 +39,8 @@ def run_on_growing_data(item: pytest.Function) -> bool | None:
             budgets["max_growth"],
             budgets.get("sizes", SIZES),
         )
+    except GrowthError as error:
+        raise LimitError(str(error), pytrace=False) from None  # type: ignore[call-arg]
     finally:
         item.stash[HAS_GROWN] = True
     return True

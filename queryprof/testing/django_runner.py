@@ -203,7 +203,8 @@ class _Suite:
 
     def lines(self) -> list[str]:
         """Return the lines of the summary."""
-        found = [*most_lines(self.calls, None), *sign_lines(self.calls)] if self.shows else []
+        most = most_lines(self.calls, None, lacks_failed=bool(self.failed))
+        found = [*most, *sign_lines(self.calls)] if self.shows else []
         found += why_lines(self.calls, SAVE)
         found += filter(None, [self.is_wrong()])
         return [*found, *(baseline_lines(self.baseline, self.calls, SAVE) if self.checks else ())]

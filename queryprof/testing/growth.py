@@ -30,7 +30,11 @@ MAX_GROWTH = 10
 INSERTS = frozenset({"INSERT", "REPLACE", "UPDATE", "WITH"})
 
 
-class UnmeasuredError(AssertionError):
+class GrowthError(AssertionError):
+    """The work grows too fast."""
+
+
+class UnmeasuredError(GrowthError):
     """The growth is unknown."""
 
 
@@ -72,7 +76,7 @@ def check_growth(
     found = measure_growths(populate, names, run, sizes)
     over = {name: growths_above(its, max_growth) for name, its in found.items()}
     if message := growth_message(over, max_growth):
-        raise AssertionError(message)
+        raise GrowthError(message)
 
 
 def measure_growths(
@@ -89,6 +93,7 @@ def measure_growths(
     Raises:
         UnmeasuredError: nothing could be measured.
     """
+    __tracebackhide__ = True
     measured: list[_Measured] = []
     block = meter.open(with_plans=True)
     try:

@@ -19,13 +19,16 @@ Calls = Mapping[str, Mapping[str, Any]]
 """The record of each test."""
 
 
-def most_lines(calls: Calls, fixtures: Mapping[str, int] | None) -> Iterator[str]:
+def most_lines(
+    calls: Calls, fixtures: Mapping[str, int] | None, lacks_failed: bool = False
+) -> Iterator[str]:
     """Yield the tests with the most executions, and the tests with the most database time.
 
-    Executions in fixtures are shown if known.
+    Executions in fixtures are shown if known. `lacks_failed`: the calls of failed tests are
+    missing.
     """
     if not any(found["executions"] for found in calls.values()):
-        yield "No test called a database."
+        yield f"No {'passed ' * lacks_failed}test called a database."
         return
     by_count = sorted(calls.items(), key=lambda item: -item[1]["executions"])
     by_time = sorted(calls.items(), key=lambda item: -item[1]["database_ns"])
