@@ -105,6 +105,8 @@ def test_each_test_passes_or_fails_as_its_law_says(run: Run) -> None:
         assert found.startswith("FAILED" if message else "PASSED"), result.stdout
         assert message in result.stdout
     assert "only n got larger" not in result.stdout
+    for own in ("run_on_growing_data(", "measure_growths("):
+        assert own not in result.stdout, "a failure shows the test, not queryprof"
 
 
 def test_a_baseline_holds_the_queries_of_all_sizes(run: Run) -> None:
@@ -113,3 +115,33 @@ def test_a_baseline_holds_the_queries_of_all_sizes(run: Run) -> None:
     assert run(*chosen, "--queryprof-save").returncode == 0
     result = run(*chosen, "--queryprof-check")
     assert result.returncode == 0, result.stdout
+
+
+LOOP = """
+import sqlite3
+from shop import names
+
+def test_names():
+    con = sqlite3.connect(":memory:")
+    con.execute("CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT)")
+    con.executemany("INSERT INTO author (name) VALUES (?)", [("Ada",)] * 5)
+    names(con)
+    con.close()
+"""
+SHOP = """
+def names(con):
+    ids = [id for (id,) in con.execute("SELECT id FROM author").fetchall()]
+    return {returned}
+"""
+
+
+def test_a_test_that_fails_for_a_finding_is_compared_too(run: Run) -> None:
+    Path("test_suite.py").write_text(LOOP)
+    Path("shop.py").write_text(SHOP.format(returned="ids"))
+    assert run("--queryprof-save").returncode == 0
+    each = '[con.execute("SELECT name FROM author WHERE id = ?", (id,)).fetchone() for id in ids]'
+    Path("shop.py").write_text(SHOP.format(returned=each))
+    result = run("--queryprof-check", "-o", "queryprof_fail_on=n_plus_one")
+    assert result.returncode == 1
+    assert "N+1 query" in result.stdout
+    assert "none do more" not in result.stdout
