@@ -45,8 +45,10 @@ doubling of the size is below this share of an earlier one. A logarithm has 1.
 FITS = 0.005
 """A sum fits if it misses no point by more than this share of the range."""
 
-CERTAIN, CERTAIN_RANGE = 1e-4, 100
-"""A sum that misses by no more than this share of a range of at least so much is no chance."""
+CERTAIN, CERTAIN_RANGE, ROUNDING = 1e-4, 100, 5e-4
+"""A sum that misses by no more than the first share of a range of at least so much is no chance. It
+may also miss by rounding: by 1, if that is at most the last share.
+"""
 
 ALIKE = 0.35
 """The largest difference between the power of a sum that fits by chance and the slope."""
@@ -187,7 +189,8 @@ class _Fit:
 
     def is_certain(self, spread: float) -> bool:
         """Return whether the fit is no chance."""
-        return spread >= CERTAIN_RANGE and self.miss <= max(1.0, CERTAIN * spread)
+        rounding = min(1.0, ROUNDING * spread)
+        return spread >= CERTAIN_RANGE and self.miss <= max(rounding, CERTAIN * spread)
 
 
 def _fit(basis: tuple[Term, ...], x: Sequence[float], y: Sequence[float]) -> _Fit | None:
