@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import click
 
+from queryprof.cli.workload import workload_arguments
 from queryprof.errors import QueryprofError
 
 
 @click.command()
-@click.argument("file", type=click.Path())
-@click.option(
-    "--db",
-    "database",
-    type=click.Path(),
-    required=True,
-    help="Database as it was before the recording. queryprof works on a copy.",
-)
+@workload_arguments
 def grow(file: str, database: str) -> None:
     """Forecast how FILE's workload grows with its database.
 

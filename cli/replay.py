@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queryprof.cli.compare import comparison_options, print_verdict
+from queryprof.cli.workload import workload_arguments
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ MAX_REASONS = 5
 
 
 @click.command()
-@click.argument("file", type=click.Path())
-@click.option(
-    "--db",
-    "database",
-    type=click.Path(),
-    required=True,
-    help="Database as it was before the recording. queryprof works on a copy.",
-)
+@workload_arguments
 @click.option(
     "--pragma",
     "pragmas",

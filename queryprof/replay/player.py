@@ -201,10 +201,14 @@ class Player:
         )
         for name, value in self._order.pragmas:
             connection.execute(f"PRAGMA {name} = {value}").fetchall()
-        connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
-        self._authorize(connection)
+        self.confine(connection)
         self._connections[identity] = connection
         return connection
+
+    def confine(self, connection: sqlite3.Connection) -> None:
+        """Confine a connection to the database: its schema may come from a stranger."""
+        connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
+        self._authorize(connection)
 
     def _authorize(self, connection: sqlite3.Connection) -> None:
         if self._library:
