@@ -27,6 +27,7 @@ from queryprof.comparing.comparison_result import (
     StatementChange,
     Verdict,
 )
+from queryprof.comparing.migration_records import statements_on_migration_records
 from queryprof.comparing.random_names import fold_random_names
 from queryprof.comparing.verdicts import (
     CHANGED,
@@ -192,8 +193,14 @@ _BADNESS = {Verdict.WORSE: 0, Verdict.BETTER: 1, Verdict.UNCLEAR: 2, Verdict.SAM
 
 
 def _aggregates_by_statement(profile: Profile) -> Mapping[str, list[Aggregate]]:
+    skipped = statements_on_migration_records(profile.plans)
     return group_aggregates(
-        (a for a in profile.aggregates if not a.statement.startswith("(")), lambda a: a.statement
+        (
+            a
+            for a in profile.aggregates
+            if not a.statement.startswith("(") and a.statement not in skipped
+        ),
+        lambda a: a.statement,
     )
 
 
