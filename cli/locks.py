@@ -31,12 +31,11 @@ def locks(file: str) -> None:
 
         print_locks(Report(read_combined_profile(file)))
         return
-    from queryprof.model import Profile
     from queryprof.program.kernel_locks import find_lock_owners
     from queryprof.region.live import ActivityReader
     from queryprof.report.inert import escape_control_characters
-    from queryprof.report.places import Places
-    from queryprof.report.terminal.top import held_lock_in_words
+    from queryprof.report.terminal.console import Text, console_for, print_parts
+    from queryprof.report.terminal.top import held_lock_lines
     from queryprof.trace.attached import file_identity
 
     if not os.path.isfile(file):
@@ -49,7 +48,6 @@ def locks(file: str) -> None:
         one for process in watch.read_activity() for one in process.held if one.identity == identity
     ]
     watch.close()
-    places = Places(Profile((), ()))
     if not _may_be_database(file):
         if not owners:
             raise QueryprofError(f"locks: {file}: not a SQLite database or a trace")
@@ -58,23 +56,15 @@ def locks(file: str) -> None:
             " or encrypted",
             err=True,
         )
-    if not owners:
-        click.echo(f"{escape_control_characters(file)}: no process has a lock on it")
+    parts = [] if owners else [Text(f"{file}: no process has a lock on it")]
     for owner in owners:
         who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
         command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
-        click.echo(
-            escape_control_characters(
-                f"{who} {owner.does}: {command if owner.pid else ''}".rstrip(": ")
-            )
-        )
+        parts.append(Text(f"{who} {owner.does}: {command}" if owner.pid else f"{who} {owner.does}"))
         for one in held:
             if one.pid == owner.pid:
-                click.echo(
-                    escape_control_characters(
-                        f"    {held_lock_in_words(one, places)}, thread {one.thread}"
-                    )
-                )
+                parts += held_lock_lines(one)
+    print_parts(console_for(), parts)
 
 
 def _may_be_database(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Compare a test with its budgets and its baseline, and write the baseline.
+"""Compare a test with its limits and its baseline, and write the baseline.
 
 This module is imported only if it is needed: for a marker, for a check, to save a baseline, or
 because the counts of a test are suspicious.
@@ -46,12 +46,12 @@ def is_shuffled(config: pytest.Config) -> bool:
     )
 
 
-def budgets_of(item: pytest.Item) -> dict[str, Any]:
+def limits_by_name(item: pytest.Item) -> dict[str, Any]:
     """Return the arguments of the markers of a test, its class and its module. The nearest wins."""
-    budgets: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("queryprof"))):
-        budgets |= marker.kwargs
-    return budgets
+        limits |= marker.kwargs
+    return limits
 
 
 class Gate:
@@ -83,7 +83,7 @@ class Gate:
         """Add the findings on a test to its report. Returns a message if a passed test fails, or
         "".
         """
-        is_held = budgets_of(item).get("baseline", True)
+        is_held = limits_by_name(item).get("baseline", True)
         figures = describe(report, calls, self._stall_ms)
         if self._saves and is_held:
             add_statements(report, figures)
@@ -92,7 +92,7 @@ class Gate:
         # The summary needs the comparison even if the test fails for another reason.
         worse = self._regression_message(item.nodeid, calls, figures, report) if is_held else ""
         return (
-            self._budget_message(item, calls)
+            self._limit_message(item, calls)
             or self._finding_message(item, calls)
             or self._stall_message(item, calls)
             or worse
@@ -100,15 +100,15 @@ class Gate:
         )
 
     @staticmethod
-    def _budget_message(item: pytest.Item, calls: Calls) -> str:
-        budgets = {name: value for name, value in budgets_of(item).items() if name != "baseline"}
-        if "max_growth" in budgets:
+    def _limit_message(item: pytest.Item, calls: Calls) -> str:
+        values = {name: value for name, value in limits_by_name(item).items() if name != "baseline"}
+        if "max_growth" in values:
             return "" if item.stash.get(HAS_GROWN, False) else NOT_GROWN
         try:
             for marker in item.iter_markers("queryprof"):
                 if marker.args:
                     raise TypeError(f"{marker.args[0]!r}: pass the limit by name")
-            limits = limits_of(budgets, "max_")
+            limits = limits_of(values, "max_")
         except (TypeError, ValueError) as error:
             return f"queryprof marker of {item.nodeid}: {error}"
         return excess_of_limits(limits, calls, "max_")
@@ -122,8 +122,8 @@ class Gate:
         return finding_message(findings_in_calls(calls, categories, str(item.path), self._accepted))
 
     def _stall_message(self, item: pytest.Item, calls: Calls) -> str:
-        has_budget = "max_stall_ms" in budgets_of(item)
-        if not self._checks or "stalls" not in self._rules.fail_on or has_budget:
+        has_stall_limit = "max_stall_ms" in limits_by_name(item)
+        if not self._checks or "stalls" not in self._rules.fail_on or has_stall_limit:
             return ""
         stalls = calls.longer_than(self._stall_ms)
         return stall_message(f"stall_ms={self._stall_ms:g}", stalls) if stalls else ""

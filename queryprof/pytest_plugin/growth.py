@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from queryprof.pytest_plugin.gate import HAS_GROWN, budgets_of
+from queryprof.pytest_plugin.gate import HAS_GROWN, limits_by_name
 from queryprof.pytest_plugin.queries import LimitError
 from queryprof.testing.growth import SIZES, GrowthError, check_growth
 
@@ -24,8 +24,8 @@ def run_on_growing_data(item: pytest.Function) -> bool | None:
     __tracebackhide__ = True
     if inspect.iscoroutinefunction(item.obj):
         return None
-    budgets = budgets_of(item)
-    others = sorted(set(budgets) - TOGETHER)
+    limits = limits_by_name(item)
+    others = sorted(set(limits) - TOGETHER)
     if others:
         _fail(f"queryprof marker of {item.nodeid}: max_growth excludes {', '.join(others)}")
     populate: Any = item.funcargs.get("populate")
@@ -36,8 +36,8 @@ def run_on_growing_data(item: pytest.Function) -> bool | None:
         check_growth(
             populate,
             lambda: item.obj(**arguments),
-            budgets["max_growth"],
-            budgets.get("sizes", SIZES),
+            limits["max_growth"],
+            limits.get("sizes", SIZES),
         )
     except GrowthError as error:
         raise LimitError(str(error), pytrace=False) from None  # type: ignore[call-arg]

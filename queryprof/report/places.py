@@ -5,6 +5,7 @@ Files are relative to the program's working directory.
 
 import os
 import re
+from collections.abc import Iterable
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.model import Frame, Profile
@@ -17,15 +18,19 @@ CELL = re.compile(r"In \[\d+\]")
 
 
 class Places:
-    """Name the frames of one or more profiles."""
+    """Name the frames of one or more profiles.
 
-    def __init__(self, *profiles: Profile) -> None:
+    Args:
+        directories: further directories. Files in them get relative paths.
+    """
+
+    def __init__(self, *profiles: Profile, directories: Iterable[str] = ()) -> None:
+        of_processes = (process.directory for profile in profiles for process in profile.processes)
         self._directories = tuple(
             dict.fromkeys(
-                os.path.join(process.directory, "")
-                for profile in profiles
-                for process in profile.processes
-                if process.directory not in ("", "/")
+                os.path.join(directory, "")
+                for directory in (*of_processes, *directories)
+                if directory not in ("", "/")
             )
         )
 

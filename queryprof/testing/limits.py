@@ -22,8 +22,8 @@ from queryprof.comparing.baseline_figures import (
     count_queries,
 )
 from queryprof.report.text.failures import (
-    ExceededBudget,
-    budget_message,
+    ExceededLimit,
+    limit_message,
     lock_message,
     stall_message,
 )
@@ -130,7 +130,7 @@ def excess_of_limits(limits: Limits, calls: Calls, prefix: str = "") -> str:
     """
     found = list(_by_figures(limits, calls, prefix))
     if found:
-        return budget_message(found)
+        return limit_message(found)
     for kind, name in (("wait", "lock_wait_ms"), ("hold", "transaction_ms")):
         most = getattr(limits, name)
         times = calls.locks_longer_than(kind, most) if most is not None else ()
@@ -140,36 +140,36 @@ def excess_of_limits(limits: Limits, calls: Calls, prefix: str = "") -> str:
     return stall_message(f"{prefix}stall_ms={limits.stall_ms}", stalls) if stalls else ""
 
 
-def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[ExceededBudget]:
+def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[ExceededLimit]:
     figures = calls.figures()
     if OTHER in figures and any(
         getattr(limits, name) not in (None, False) for name in COUNT_LIMITS
     ):
-        yield ExceededBudget("too many different statements: limits cannot be checked", {})
+        yield ExceededLimit("too many different statements: limits cannot be checked", {})
     yield from _exceeded_counts(limits, figures, prefix)
     if limits.vm_steps is not None:
         yield from _excess_of_steps(limits.vm_steps, figures, prefix)
     if limits.no_full_scans:
         over = _select(figures, lambda one: one.scans_a_large_table)
         if over:
-            yield ExceededBudget("scans of large tables, no_full_scans", over, "plans")
+            yield ExceededLimit("scans of large tables, no_full_scans", over, "plans")
     for rule in limits.plan_rules:
         yield from _plans(rule, figures)
 
 
-def _exceeded_counts(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[ExceededBudget]:
+def _exceeded_counts(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[ExceededLimit]:
     queries = count_queries(figures)
     if limits.queries is not None and queries > limits.queries:
-        yield ExceededBudget(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)
+        yield ExceededLimit(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)
     if limits.repeats is not None:
         over = _select(figures, lambda one: one.repeats > (limits.repeats or 0))
         if over:
-            yield ExceededBudget(f"repeated from one line, {prefix}repeats={limits.repeats}", over)
+            yield ExceededLimit(f"repeated from one line, {prefix}repeats={limits.repeats}", over)
     if limits.rows is not None:
         rows = sum(one.rows for one in figures.values())
         over = _select(figures, lambda one: one.rows > 0)
         if rows > limits.rows:
-            yield ExceededBudget(f"{count(rows)} rows, {prefix}rows={limits.rows}", over, "rows")
+            yield ExceededLimit(f"{count(rows)} rows, {prefix}rows={limits.rows}", over, "rows")
 
 
 def _select(
@@ -178,18 +178,18 @@ def _select(
     return {statement: one for statement, one in figures.items() if is_chosen(one)}
 
 
-def _excess_of_steps(most: int, figures: TestFigures, prefix: str) -> Iterable[ExceededBudget]:
+def _excess_of_steps(most: int, figures: TestFigures, prefix: str) -> Iterable[ExceededLimit]:
     unknown = _select(figures, lambda one: one.vm_steps is None and one.executions + one.rows > 0)
     if unknown:
         reason = f"VM steps are unknown, so {prefix}vm_steps={most} cannot be checked"
-        yield ExceededBudget(reason, unknown)
+        yield ExceededLimit(reason, unknown)
     steps = sum(one.vm_steps or 0 for one in figures.values())
     if steps > most:
         some = _select(figures, lambda one: bool(one.vm_steps))
-        yield ExceededBudget(f"{count(steps)} VM steps, {prefix}vm_steps={most}", some, "vm_steps")
+        yield ExceededLimit(f"{count(steps)} VM steps, {prefix}vm_steps={most}", some, "vm_steps")
 
 
-def _plans(rule: str, figures: TestFigures) -> Iterable[ExceededBudget]:
+def _plans(rule: str, figures: TestFigures) -> Iterable[ExceededLimit]:
     matched = PLAN.fullmatch(rule)
     assert matched is not None
     kind, tables = matched[1], _table_names(matched[2])
@@ -201,13 +201,13 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[ExceededBudget]:
         s: one for s, one in figures.items() if not one.plans and (s == UNKNOWN or _has_plan(s))
     }
     if over:
-        yield ExceededBudget(f"plans {rule!r}", over, "plans")
+        yield ExceededLimit(f"plans {rule!r}", over, "plans")
     if unknown:
-        yield ExceededBudget(f"plans are unknown, so {rule!r} cannot be checked", unknown)
+        yield ExceededLimit(f"plans are unknown, so {rule!r} cannot be checked", unknown)
     missing = sorted(tables - _mentioned_names(figures))
     if missing and figures:
         reason = f"plans {rule!r} checks nothing: no statement uses {', '.join(missing)}"
-        yield ExceededBudget(reason, figures)
+        yield ExceededLimit(reason, figures)
 
 
 def _table_names(text: str | None) -> frozenset[str]:
@@ -285,5 +285,5 @@ def limits_of(values: Mapping[str, object], prefix: str = "") -> Limits:
         if name not in known:
             near = get_close_matches(name, known, 1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise TypeError(f"{name} is not a budget{hint}; the budgets are {names}")
+            raise TypeError(f"{name} is not a limit{hint}; the limits are {names}")
     return Limits(**{known[name]: value for name, value in values.items()})  # type: ignore[arg-type]

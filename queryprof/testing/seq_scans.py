@@ -12,15 +12,13 @@ from dataclasses import replace
 
 from queryprof.comparing.baseline_figures import TestFigures
 from queryprof.errors import QueryprofError
-from queryprof.report.text.failures import ExceededBudget
+from queryprof.report.text.failures import ExceededLimit
 
 DSN = "QUERYPROF_DSN"
 """Environment variable with the libpq connection string of the tests' database."""
 
 
-def seq_scans(
-    rule: str, tables: AbstractSet[str], figures: TestFigures
-) -> Iterable[ExceededBudget]:
+def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iterable[ExceededLimit]:
     """Yield statements that have no plan without a sequential scan, or that cannot be checked.
 
     Args:
@@ -30,12 +28,12 @@ def seq_scans(
     planned = {statement: one for statement, one in figures.items() if not one.plans}
     dsn = os.environ.get(DSN)
     if not dsn:
-        yield ExceededBudget(
+        yield ExceededLimit(
             f"plans {rule!r} cannot be checked: {DSN} is not set to a PostgreSQL server", planned
         )
         return
     if not planned:
-        yield ExceededBudget(
+        yield ExceededLimit(
             f"plans {rule!r} checks nothing: no PostgreSQL statement was executed", {}
         )
         return
@@ -46,7 +44,7 @@ def seq_scans(
         with muted():
             facts = server_facts(dsn, planned, avoids_seq_scans=True)
     except QueryprofError as error:
-        yield ExceededBudget(f"plans {rule!r} cannot be checked: {error}", planned)
+        yield ExceededLimit(f"plans {rule!r} cannot be checked: {error}", planned)
         return
     over = {
         statement: replace(
@@ -57,18 +55,16 @@ def seq_scans(
         if any(_is_in(scan.table, tables) for scan in plan.scans)
     }
     if over:
-        yield ExceededBudget(f"plans {rule!r}", over, "plans")
+        yield ExceededLimit(f"plans {rule!r}", over, "plans")
     unknown = {statement: one for statement, one in planned.items() if statement not in facts.plans}
     if unknown:
         reason = next(iter(facts.refused.values()), "too many statements")
-        yield ExceededBudget(
-            f"plans are unknown ({reason}), so {rule!r} cannot be checked", unknown
-        )
+        yield ExceededLimit(f"plans are unknown ({reason}), so {rule!r} cannot be checked", unknown)
     read = {one.name for plan in facts.plans.values() for one in plan.tables}
     missing = sorted(name for name in tables if not any(_is_in(one, {name}) for one in read))
     if missing:
         names = ", ".join(missing)
-        yield ExceededBudget(f"plans {rule!r} checks nothing: no statement uses {names}", planned)
+        yield ExceededLimit(f"plans {rule!r} checks nothing: no statement uses {names}", planned)
 
 
 def _is_in(table: str, tables: AbstractSet[str]) -> bool:

@@ -34,7 +34,7 @@ def test_a_limit_of_a_late_marker_holds(pytester: pytest.Pytester, way: str) -> 
     pytester.makeconftest(WAYS[way])
     result = pytester.runpytest_subprocess("-p", "no:xdist")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines("*over budget: repeated from one line*")
+    result.stdout.fnmatch_lines("*over the limit: repeated from one line*")
 
 
 def test_a_limit_of_another_plugin_holds(pytester: pytest.Pytester) -> None:

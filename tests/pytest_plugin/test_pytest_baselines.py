@@ -123,7 +123,7 @@ def test_a_fixture_may_hold_the_test(run: Run, times: int, failed: int) -> None:
     write(f"\ndef test_guarded(guard):\n    q({times})\n")
     result = run("test_a.py::test_guarded")
     assert result.returncode == failed
-    assert ("over budget: 3 queries, queries=2:" in result.stdout) == bool(failed)
+    assert ("over the limit: 3 queries, queries=2:" in result.stdout) == bool(failed)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_after():
         con.execute(f"SELECT a AS d{number} FROM t").fetchall()
 """)
     result = run("--queryprof")
-    assert "over budget: 4 queries, max_queries=3" in result.stdout
+    assert "over the limit: 4 queries, max_queries=3" in result.stdout
     assert "1 failed" in result.stdout
 
 

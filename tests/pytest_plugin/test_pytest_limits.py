@@ -1,4 +1,4 @@
-"""Limits in the tests of the plugin's users: budgets, stalls, times."""
+"""Limits in the tests of the plugin's users: limits, stalls, times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ run = pytest_runs.run
 
 
 @pytest.mark.slow
-def test_budgets(run: Run) -> None:
+def test_limits(run: Run) -> None:
     """A marker in the code works without any option. The failure lists the queries."""
     suite()
     text = Path("test_suite.py").read_text()
@@ -35,7 +35,7 @@ def test_budgets(run: Run) -> None:
         assert passes or "queryprof marker" in result.stdout or "5 x SELECT" in result.stdout
 
 
-def test_a_scan_exceeds_the_budget(run: Run) -> None:
+def test_a_scan_exceeds_the_limit(run: Run) -> None:
     """no_full_scans refers to large tables."""
     suite(index="")
     text = Path("test_suite.py").read_text()
@@ -67,7 +67,7 @@ async def search():
 async def sleep():
     time.sleep(0.3)
 
-@pytest.mark.queryprof(max_stall_ms={budget})
+@pytest.mark.queryprof(max_stall_ms={limit})
 def test_search():
     asyncio.run(search())
 
@@ -79,9 +79,9 @@ def test_healthy():
 """
 
 
-def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
+def test_a_blocked_event_loop_exceeds_the_limit(run: Run) -> None:
     """The failure shows the cause and the line, in every run, without an option."""
-    Path("test_loop.py").write_text(BLOCKING.format(budget=20, tests=TESTS))
+    Path("test_loop.py").write_text(BLOCKING.format(limit=20, tests=TESTS))
     result = run()
     assert result.returncode == 1
     assert "test_loop.py::test_search - Failed: an event loop stalled, max_stall_m" in result.stdout
@@ -89,14 +89,14 @@ def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
     assert "of it in WITH RECURSIVE" in result.stdout
     assert "at test_loop.py:12" in result.stdout
     assert "1 failed, 2 passed" in result.stdout
-    Path("test_loop.py").write_text(BLOCKING.format(budget=60_000, tests=TESTS))
+    Path("test_loop.py").write_text(BLOCKING.format(limit=60_000, tests=TESTS))
     assert run().returncode == 0
 
 
 @pytest.mark.slow
 def test_stalls_are_shown_and_may_fail(run: Run) -> None:
     """The threshold is a setting. The check is off by default."""
-    Path("test_loop.py").write_text(BLOCKING.format(budget=60_000, tests=TESTS))
+    Path("test_loop.py").write_text(BLOCKING.format(limit=60_000, tests=TESTS))
     Path("pyproject.toml").write_text("[tool.queryprof]\nstall_ms = 250\n")
     result = run("--queryprof")
     assert "stalled event loops" in result.stdout
@@ -193,11 +193,11 @@ def work(path):
     time.sleep(0.03)
     c.close()
 
-@pytest.mark.queryprof(max_lock_wait_ms={budget})
+@pytest.mark.queryprof(max_lock_wait_ms={limit})
 def test_wait(tmp_path):
     work(tmp_path / "t.db")
 
-@pytest.mark.queryprof(max_transaction_ms={budget})
+@pytest.mark.queryprof(max_transaction_ms={limit})
 def test_transaction(tmp_path):
     work(tmp_path / "t.db")
 
@@ -210,20 +210,20 @@ def test_healthy(tmp_path):
 
 
 @pytest.mark.slow
-def test_locks_have_budgets(run: Run) -> None:
+def test_locks_have_limits(run: Run) -> None:
     """There are limits for waits and for holds. Failures have the statement and the line."""
-    Path("test_locks.py").write_text(LOCKING.format(budget=20))
+    Path("test_locks.py").write_text(LOCKING.format(limit=20))
     result = run()
     assert result.returncode == 1
     assert "2 failed, 1 passed" in result.stdout
-    assert "over budget of a lock: max_lock_wait_ms=20" in result.stdout
+    assert "a lock exceeds its limit: max_lock_wait_ms=20" in result.stdout
     assert "CREATE TABLE t(a) at test_locks.py:19" in result.stdout
-    assert "over budget of a lock: max_transaction_ms=20" in result.stdout
+    assert "a lock exceeds its limit: max_transaction_ms=20" in result.stdout
     assert "BEGIN IMMEDIATE at test_locks.py:7" in result.stdout
     assert (
         "SELECT" not in result.stdout
-    )  # that budget does not count a held read lock as a transaction
-    Path("test_locks.py").write_text(LOCKING.format(budget=60_000))
+    )  # that limit does not count a held read lock as a transaction
+    Path("test_locks.py").write_text(LOCKING.format(limit=60_000))
     assert run().returncode == 0
 
 

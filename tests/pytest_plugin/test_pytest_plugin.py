@@ -209,7 +209,7 @@ def test_saving_a_part_keeps_the_rest(run: Run) -> None:
 
 
 def test_the_fixture(run: Run) -> None:
-    """It has the counts so far, and a block with its own budget."""
+    """It has the counts so far, and a block with its own limit."""
     Path("test_a.py").write_text(
         "import contextlib, sqlite3\n"
         "def test_count(queryprof):\n"
@@ -228,7 +228,7 @@ def test_the_fixture(run: Run) -> None:
     )
     result = run()
     assert (result.returncode, "1 failed, 1 passed" in result.stdout) == (1, True), result.stdout
-    assert "over budget: 2 queries, queries=1:\n" in result.stdout
+    assert "over the limit: 2 queries, queries=1:\n" in result.stdout
     assert "test_a.py:14" in result.stdout
 
 

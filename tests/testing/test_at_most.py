@@ -38,12 +38,12 @@ def work(con, times=3):
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"queries": 2}, "over budget: 3 queries, queries=2:"),
-        ({"repeats": 2}, "over budget: repeated from one line, repeats=2:"),
-        ({"rows": 2}, "over budget: 3 rows, rows=2:"),
+        ({"queries": 2}, "over the limit: 3 queries, queries=2:"),
+        ({"repeats": 2}, "over the limit: repeated from one line, repeats=2:"),
+        ({"rows": 2}, "over the limit: 3 rows, rows=2:"),
         ({"vm_steps": 100}, "VM steps, vm_steps=100:"),
-        ({"plans": "no full scan"}, "over budget: plans 'no full scan':"),
-        ({"plans": "no full scan of big"}, "over budget: plans 'no full scan of big':"),
+        ({"plans": "no full scan"}, "over the limit: plans 'no full scan':"),
+        ({"plans": "no full scan of big"}, "over the limit: plans 'no full scan of big':"),
         ({"plans": ["no sort", 'no full scan of "BIG"']}, "plans 'no full scan of \"BIG\"':"),
         ({"plans": "no full scan of smal"}, "checks nothing: no statement uses smal:"),
     ],
@@ -204,7 +204,7 @@ else:
         ({"queries": "3"}, "queries: must be a number, not '3'"),
         ({"queries": True}, "queries: must be a number, not True"),
         ({}, "at_most: name a limit, such as queries=5"),
-        ({"querys": 3}, "querys is not a budget"),
+        ({"querys": 3}, "querys is not a limit"),
         ({"plans": 3}, "plans: must be a string or a list of strings, not 3"),
         ({"rows": -1}, "rows: must be 0 or more, not -1"),
         ({"plans": "no seq scans"}, "plans: unknown 'no seq scans'; choose from 'no full scan'"),
@@ -219,7 +219,7 @@ def test_a_wrong_limit_is_an_error_at_once(limits, error):
 def test_an_unknown_limit_names_the_known_ones():
     with pytest.raises(
         TypeError,
-        match=r"querys is not a budget \(did you mean queries\?\); the budgets are .*rows",
+        match=r"querys is not a limit \(did you mean queries\?\); the limits are .*rows",
     ):
         limits_of({"querys": 3})
 
@@ -263,7 +263,7 @@ def test_a_case_has_the_same_as_an_assertion(con):
     unittest.defaultTestLoader.loadTestsFromTestCase(Held).run(result)
     ((test, text),) = result.failures
     assert (result.testsRun, test.id().rpartition(".")[2]) == (2, "test_beyond")
-    assert "over budget: 3 queries, queries=2:" in text
+    assert "over the limit: 3 queries, queries=2:" in text
     assert not queryprof.is_installed()
 
 

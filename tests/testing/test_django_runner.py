@@ -132,7 +132,7 @@ def test_limits_hold_in_every_run():
     done = manage(SLOW="1")
     assert done.returncode == 1
     assert "FAILED (failures=1)" in done.stderr
-    assert "AssertionError: over budget: 21 queries, queries=1:" in done.stderr
+    assert "AssertionError: over the limit: 21 queries, queries=1:" in done.stderr
     assert "queryprof" not in done.stdout
 
 

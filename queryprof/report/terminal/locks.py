@@ -112,7 +112,7 @@ def _longest_waits(report: Report, places: Places) -> list[RenderableType]:
         return []
     table = borderless_table("\nThe longest waits")
     table.add_column("waited", justify="right", no_wrap=True)
-    for name in ("at", "for"):
+    for name in ("at", "held by"):
         table.add_column(name, overflow="fold", ratio=1)
     for wait in sorted(waits, key=lambda event: -event.duration_ns)[: report.top or SHOWN]:
         table.add_row(

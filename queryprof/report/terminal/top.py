@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 
 from queryprof.analysis.activity import BusyStatement, LiveActivity
 from queryprof.analysis.units import average, count, counted, duration, percent, shorten
 from queryprof.core.wall_clock import unix_ns
-from queryprof.model import Profile
+from queryprof.model import CallPath
 from queryprof.model.live import HeldLock
 from queryprof.report.places import Places, file_and_line
 from queryprof.report.terminal.console import Text, borderless_table
@@ -58,7 +59,7 @@ def top_screen(
     """
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))
-    places = Places(Profile((), ()))
+    places = Places()
     # The other loops have only been idle.
     awake = [loop for loop in now.loops if loop.lag_p99_ns is not None or loop.stalls]
     loops = [
@@ -73,7 +74,8 @@ def top_screen(
     ]
     held = [
         Text(
-            f"{held_lock_in_words(one, places)} ({one.pid})",
+            f"{held_for_in_words(one)} ({one.pid}), taken at {_short_places(one.path)}"
+            f" by {one.statement[:300]}",
             "yellow",
             no_wrap=True,
             overflow="ellipsis",
@@ -127,12 +129,38 @@ def _short_command(command: Sequence[str]) -> str:
     return shlex.join([os.path.basename(one) or one for one in command])
 
 
-def held_lock_in_words(one: HeldLock, places: Places) -> str:
-    """Return how long a write lock has been held, and where it was taken."""
-    held_ns = max(0, unix_ns() - one.start_unix_ns)
-    at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
-    taken = f"taken at {at} by {shorten(one.statement, 60)}"
-    return f"write lock held for {duration(held_ns)}, {taken}"
+def held_for_in_words(one: HeldLock) -> str:
+    """Return how long a write lock has been held."""
+    return f"write lock held for {duration(max(0, unix_ns() - one.start_unix_ns))}"
+
+
+def held_lock_lines(one: HeldLock) -> list[RenderableType]:
+    """Return how long a write lock has been held, and the line and statement that took it."""
+    places = Places(directories=[os.getcwd()])
+    at = " <- ".join(map(places.frame, _informative_frames(one.path))) or "(unknown)"
+    lines = (
+        f"{held_for_in_words(one)}, thread {one.thread}",
+        f"taken at {at}",
+        f"by {shorten(one.statement, 300)}",
+    )
+    return [Padding(Text(line), (0, 0, 0, 4)) for line in lines]
+
+
+def _informative_frames(path: CallPath) -> CallPath:
+    """Return the first frames of a path, without a module as the caller: it adds nothing."""
+    return (*path[:1], *(one for one in path[1:FRAMES] if one.function != "<module>"))
+
+
+def _short_places(path: CallPath) -> str:
+    """Return the frames of a path without the folders of their files."""
+    places = Places()
+    return (
+        " <- ".join(
+            f"{places.function(one)} {file_and_line(os.path.basename(one.file), one.line)}"
+            for one in _informative_frames(path)
+        )
+        or "(unknown)"
+    )
 
 
 def statement_place(one: BusyStatement, places: Places, columns: int) -> str:
@@ -153,7 +181,7 @@ def statement_place(one: BusyStatement, places: Places, columns: int) -> str:
 
 def statement_details(one: BusyStatement, plans: Sequence[str]) -> list[str]:
     """Return lines with the callers of a statement and its plans."""
-    places = Places(Profile((), ()))
+    places = Places()
     at = places.frame(one.frame) if one.frame else "(unknown)"
     lines = [f"{at}  called by {' <- '.join(map(places.frame, one.callers)) or '(unknown)'}"]
     for plan in plans[:2]:

@@ -22,11 +22,11 @@ MAX_SITES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ExceededBudget:
-    """An exceeded budget.
+class ExceededLimit:
+    """An exceeded limit.
 
     Attributes:
-        figures: figures of the statements that the budget covers.
+        figures: figures of the statements that the limit covers.
         shown: the field of Figures to print (rows, vm_steps or plans), or "".
     """
 
@@ -53,12 +53,14 @@ def regression_message(found: Sequence[Deviation]) -> str:
     return join_parts(lines)
 
 
-def budget_message(exceeded: Iterable[ExceededBudget]) -> str:
-    """Return a message about exceeded budgets, with the queries that exceed them."""
-    parts = [
-        [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
-    ]
-    return join_parts(*parts)
+def limit_message(exceeded: Iterable[ExceededLimit]) -> str:
+    """Return a message about exceeded limits, with the queries that exceed them."""
+    return join_parts(
+        *(
+            [f"over the limit: {one.reason}:", *_query_lines(one.figures, one.shown)]
+            for one in exceeded
+        )
+    )
 
 
 def finding_message(found: Sequence[Finding]) -> str:
@@ -90,22 +92,22 @@ def _finding_lines(found: Finding) -> list[str]:
     ]
 
 
-def stall_message(budget: str, stalls: Iterable[Step]) -> str:
+def stall_message(limit: str, stalls: Iterable[Step]) -> str:
     """Return a message about steps that stalled an event loop for too long."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move waits and computations to another thread (aiosqlite, or asyncio.to_thread)."
-    head = f"an event loop stalled, {budget}:"
+    head = f"an event loop stalled, {limit}:"
     return join_parts([head], lines, [advice])
 
 
-def lock_message(budget: str, found: Iterable[LockTime]) -> str:
+def lock_message(limit: str, found: Iterable[LockTime]) -> str:
     """Return a message about statements that waited for a lock, or held it, for too long."""
     lines = []
     for one in found:
         frame = one.path[0] if one.path else None
         at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame else ""
         lines.append(f"  {duration(one.max_ns):>8}  {one.statement}{at}")
-    head = f"over budget of a lock: {budget}:"
+    head = f"a lock exceeds its limit: {limit}:"
     return join_parts([head], lines)
 
 
