@@ -52,9 +52,14 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
     """Return the findings, most important first, with the measurements of proved advice."""
     proofs = {proof.statement: proof for proof in advice.proofs}
     rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
+    reasons = {one.statement: one.reason for one in advice.not_measured}
     proved = (
         _with_rewrite(
-            _with_proof(finding, proofs.get(finding.statement), advice),
+            _with_proof(
+                _with_reason(finding, reasons.get(finding.statement)),
+                proofs.get(finding.statement),
+                advice,
+            ),
             rewrites.get(finding.statement),
         )
         for finding in findings
@@ -90,6 +95,13 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
         doubt=DRAWN if rewrite.is_drawn else "",
         severity=_proved_severity(finding, rewrite.is_drawn),
     )
+
+
+def _with_reason(finding: Finding, reason: str | None) -> Finding:
+    """Replace a doubt that asks for a measurement by the reason why there is none."""
+    if reason is None or not finding.doubt or finding.category not in INDEXABLE_CATEGORIES:
+        return finding
+    return replace(finding, doubt=f"--prove did not measure it: {reason}.")
 
 
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:

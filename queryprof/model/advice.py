@@ -155,7 +155,7 @@ class Advice:
     """Changes to a database, proved on a copy.
 
     Attributes:
-        changes: largest saving first.
+        changes: largest saving first, then ANALYZE.
         outweighed: indexes that are not recommended because they cost more than they save.
         rewrites: at most one per statement.
         sqlite_version: version that ran the measurements.

@@ -215,6 +215,8 @@ def _prove_changes(
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove_changes(judge, search)
         proofs.extend(_prove_query(search, query) for query in search.queries)
+    # ANALYZE stays last, so that the printed changes can be executed in their order.
+    made.sort(key=lambda one: (isinstance(one[0], Analysis), -one[1].win_ns))
     changes = tuple(change for _, change in made)
     return (
         _scale_savings(changes, proofs) if len(proofs) == len(search.queries) else changes

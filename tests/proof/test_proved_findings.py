@@ -10,7 +10,14 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
-from queryprof.model.advice import Advice, Cost, DatabaseChange, OutweighedIndexes, Proof
+from queryprof.model.advice import (
+    Advice,
+    Cost,
+    DatabaseChange,
+    NotMeasured,
+    OutweighedIndexes,
+    Proof,
+)
 from queryprof.report.findings.text import detail_lines
 
 pytestmark = pytest.mark.once
@@ -54,6 +61,17 @@ def test_a_proof_on_recorded_values_leaves_no_doubt(is_drawn: bool, severity: st
     doubtful = replace(finding(), severity=Severity.LOW, doubt="The index may not be used.")
     (one,) = with_proofs([doubtful], advice(1e5, is_drawn=is_drawn))
     assert (one.severity, bool(one.doubt)) == (severity, is_drawn)
+
+
+def test_a_statement_that_was_not_measured_says_why() -> None:
+    """The doubt does not send the reader to --prove again."""
+    doubtful = replace(finding(), doubt="It may read most rows: --prove measures.")
+    reasons = (NotMeasured(SQL, 9 * 10**6, "it calls tax(), a function of the program"),)
+    unmeasured = replace(advice(1e5), proofs=(), changes=(), not_measured=reasons)
+    (one,) = with_proofs([doubtful], unmeasured)
+    assert one.doubt == ("--prove did not measure it: it calls tax(), a function of the program.")
+    (sure,) = with_proofs([finding()], unmeasured)
+    assert sure.doubt == ""
 
 
 def test_findings_are_sorted_again_once_they_are_proved() -> None:
