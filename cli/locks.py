@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from queryprof.errors import QueryprofError
 from queryprof.trace.header import is_trace
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 ENDING = ".qprof"
 MAGIC = b"SQLite format 3\0"
@@ -56,7 +60,9 @@ def locks(file: str) -> None:
             " or encrypted",
             err=True,
         )
-    parts = [] if owners else [Text(f"{file}: no process has a lock on it")]
+    parts: list[RenderableType] = []
+    if not owners:
+        parts.append(Text(f"{file}: no process has a lock on it"))
     for owner in owners:
         who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
         command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
