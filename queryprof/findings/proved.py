@@ -79,10 +79,14 @@ def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
 
 def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
     """Return the finding with the rewrite as its fix, and with the indexes that existed when the
-    rewrite was measured.
+    rewrite was measured. The fix of an object mapper's N+1 query stays in the mapper's words.
     """
     if rewrite is None or finding.category not in REWRITABLE_CATEGORIES:
         return finding
+    doubt, severity = DRAWN if rewrite.is_drawn else "", _proved_severity(finding, rewrite.is_drawn)
+    if finding.category == "n_plus_one" and finding.library:
+        fix = f"{finding.fix} As one SQL query, {rewrite_in_words(rewrite)}."
+        return replace(finding, fix=fix, doubt=doubt, severity=severity)
     indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
     return replace(
         finding,
@@ -92,8 +96,8 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
             else f"{rewrite_in_words(rewrite)}. {rewrite.how}"
         ),
         code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
-        doubt=DRAWN if rewrite.is_drawn else "",
-        severity=_proved_severity(finding, rewrite.is_drawn),
+        doubt=doubt,
+        severity=severity,
     )
 
 

@@ -68,7 +68,7 @@ def join_queries(
             )
             tree = parse_statement(sql)
             if tree is None or tree.args.get("order"):
-                how += " Their order is not certain: add an ORDER BY."
+                how += " The ORDER BY inside it does not sort the result: add one at the end."
             if inner_order:
                 how += " The rows within each group have no order: add it to the ORDER BY."
             yield Rewriting(shown[0], how, (turn,))

@@ -17,6 +17,7 @@ from queryprof.model.advice import (
     NotMeasured,
     OutweighedIndexes,
     Proof,
+    Rewrite,
 )
 from queryprof.report.findings.text import detail_lines
 
@@ -72,6 +73,20 @@ def test_a_statement_that_was_not_measured_says_why() -> None:
     assert one.doubt == ("--prove did not measure it: it calls tax(), a function of the program.")
     (sure,) = with_proofs([finding()], unmeasured)
     assert sure.doubt == ""
+
+
+@pytest.mark.parametrize("library", ["", "django"])
+def test_an_object_mapper_s_fix_is_not_replaced_by_sql(library: str) -> None:
+    """The proof of one SQL query shows what its own fix may save."""
+    per_row = replace(
+        finding(""), category="n_plus_one", fix='`.select_related("owner")`.', library=library
+    )
+    before, after = Cost(1e6, 3000.0, 50.0), Cost(1e5, 300.0, 5.0)
+    join = Rewrite(SQL, "SELECT 1 JOIN", "Sort it.", before, after, False, 3, False)
+    (one,) = with_proofs([per_row], replace(advice(1e6), proofs=(), rewrites=(join,)))
+    assert one.fix.startswith('`.select_related("owner")`.')
+    assert "proved: rewritten 1.00 ms -> 100 µs (x10)" in one.fix
+    assert bool(one.code) == ("Sort it." in one.fix) == (not library)
 
 
 def test_findings_are_sorted_again_once_they_are_proved() -> None:
