@@ -226,7 +226,7 @@ def _ranking_title(rows: list[dict[str, Any]], by: str) -> str:
     from queryprof.analysis.units import count, counted, duration, percent
 
     first = rows[0]
-    what = {"few": "statements and call sites", "site": "call sites"}.get(by, f"{by}s")
+    what = {"few": "pairs of statement and line", "site": "call sites"}.get(by, f"{by}s")
     shown = sum(row["share"] or 0.0 for row in rows)
     whole = duration(first["all_seconds"] * 1e9)
     hosts = counted(max(row["hosts"] for row in rows), "host")

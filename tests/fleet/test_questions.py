@@ -357,7 +357,7 @@ def test_the_vital_few(queryprof: Run) -> None:
     assert [one["host"] for one in hosts] == ["h0", "h1", "h2"]
     assert {one["statements"] for one in hosts} == {3}
     result = queryprof("fleet", "report", "out")
-    assert "The vital few: 1 of 3 statements and call sites" in result.stdout
+    assert "The vital few: 1 of 3 pairs of statement and line" in result.stdout
     assert "db.py:7 load" in result.stdout
     assert "2 more: --format json" in result.stdout
     (site,) = json.loads(

@@ -27,8 +27,8 @@ from queryprof.report.comparison.github import comparison_github
 from queryprof.report.comparison.junit import comparison_junit
 from queryprof.report.places import Places
 from queryprof.report.text.failures import (
-    ExceededBudget,
-    budget_message,
+    ExceededLimit,
+    limit_message,
     regression_message,
     stall_message,
 )
@@ -85,12 +85,12 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
     step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
     messages = [
         regression_message([Deviation(name, before, figures, (name,))]),
-        budget_message([ExceededBudget(name, {name: figures})]),
+        limit_message([ExceededLimit(name, {name: figures})]),
         stall_message("max_stall_ms=1", [step]),
     ]
     plain = [
         regression_message([Deviation("SELECT", before, figures, ("x",))]),
-        budget_message([ExceededBudget("x", {"SELECT": figures}, "plans")]),
+        limit_message([ExceededLimit("x", {"SELECT": figures}, "plans")]),
         stall_message("max_stall_ms=1", [step]),
     ]
     for message, other in zip(messages, plain, strict=True):

@@ -171,7 +171,7 @@ def _vital_few_section(
     shown = ranking.bottlenecks[: _row_limit(report, beyond)]
     vital = ranking.vital if sort == "time" else len(shown)
     title = (
-        f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
+        f"The vital few: {ranking.vital} of {ranking.count} pairs of statement and line"
         f" make up {percent(ranking.vital_share)} of the database time"
         if sort == "time"
         else f"Statements and call sites by {sort}"
@@ -184,7 +184,7 @@ def _vital_few_section(
             f"{left} more in the vital few; show them with --top {ranking.vital}", "dim"
         )
     if shown[vital:]:
-        yield heading_line("After the vital few")
+        yield heading_line("After the vital few, by line")
         yield from _bottleneck_cards(shown[vital:], report, findings, places, width)
 
 
