@@ -100,7 +100,10 @@ def analyze(
     with allow_closed_output():
         if text is None:
             from queryprof.report.terminal.findings import print_findings
+            from queryprof.report.terminal.locks import long_hold_sentence
 
+            if not shown and (sentence := long_hold_sentence(report)):
+                cautions.append(sentence)
             print_findings(shown, Places(report.profile), cautions, unknown, SHOWN)
             if dsn is not None:
                 from queryprof.report.terminal.server import print_server

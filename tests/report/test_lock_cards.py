@@ -22,6 +22,7 @@ from queryprof.model import (
     Plan,
     Thread,
 )
+from queryprof.report.terminal.locks import lock_summary, long_hold_sentence
 
 pytestmark = pytest.mark.once
 
@@ -233,3 +234,16 @@ def test_one_path_on_two_hosts_is_two_files() -> None:
     waits = replace(waits, thread=Thread(2, "T2"))
     assert LockHolders([held, waits], {1: "a", 2: "a"}).blockers_of(waits)
     assert not LockHolders([held, waits], {1: "a", 2: "b"}).blockers_of(waits)
+
+
+@pytest.mark.parametrize(("ms", "is_named"), [(999, False), (1_000, True)])
+@pytest.mark.parametrize("kind", ["write", "read"])
+def test_a_long_write_lock_is_named_even_if_no_call_waited(
+    ms: int, is_named: bool, kind: str
+) -> None:
+    """A process that was not recorded may have waited for it."""
+    held = replace(hold(1, 1), kind=kind, max_ns=ms * MS)
+    report = Report(replace(profile_of(aggregate("SELECT 1")), lock_holds=(held,)))
+    sentence = long_hold_sentence(report)
+    assert bool(sentence) == bool(lock_summary(report)) == (is_named and kind == "write")
+    assert not sentence or sentence.startswith("Longest write lock: 1.00 s, ")

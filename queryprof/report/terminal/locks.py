@@ -31,18 +31,34 @@ from queryprof.report.terminal.console import (
 NOTABLE_SHARE = 0.01
 NOTABLE_OWN = 0.05
 MOSTLY, NOTABLE_NS = 0.9, 1_000_000
+LONG_HOLD_NS = 1_000_000_000
 SHOWN = 10
 NOTHING_HELD = "No lock on a database file was held for long, and no call waited for one."
 GOES_ON = "These times exclude current holds and waits: see queryprof locks FILE."
 
 
+def long_hold_sentence(report: Report) -> str:
+    """Return a sentence about the longest write lock, or "" if it was held for less than a second.
+    No recorded call waited for it, but calls of other processes may have.
+    """
+    writes = [hold for hold in report.lock_holds if hold.kind == "write"]
+    longest = max(writes, key=lambda hold: hold.max_ns, default=None)
+    if longest is None or longest.max_ns < LONG_HOLD_NS:
+        return ""
+    at = _site_text(longest.path, report, Places(report.profile))
+    return f"Longest write lock: {duration(longest.max_ns)}, {at} (report --show locks)"
+
+
 def lock_summary(report: Report) -> list[RenderableType]:
-    """Return one line if waiting for locks took over 1% of the database time."""
+    """Return one line if waiting for locks took over 1% of the database time, or if a write lock
+    was held for long.
+    """
     work = report.profile.file_work
     waited_ns = sum(one.lock_ns for one in work)
     database_ns = report.overview.database_ns
     if not database_ns or waited_ns < NOTABLE_SHARE * database_ns:
-        return []
+        sentence = long_hold_sentence(report)
+        return [heading_line(sentence)] if sentence else []
     calls = sum(one.lock_waits for one in work)
     return [
         heading_line(
