@@ -114,10 +114,10 @@ class Report:
 
     @cached_property
     def own_statements(self) -> frozenset[str]:
-        """Statements that a library executes for its own purposes."""
-        return frozenset(
-            one.statement for one in self.profile.stack_samples if is_library_statement(one.stack)
-        )
+        """Statements that a library executes for its own purposes, by their notes or stacks."""
+        noted = [statement for statement, note in self.profile.notes.items() if note == OWN_NOTE]
+        samples = [one for one in self.profile.stack_samples if is_library_statement(one.stack)]
+        return frozenset((*noted, *(one.statement for one in samples)))
 
     @cached_property
     def notes(self) -> Mapping[str, str]:

@@ -122,13 +122,19 @@ def test_processes_without_queries_are_not_counted() -> None:
     assert reference_time(both, 0) == (SECOND, "run")
 
 
-def test_what_a_library_executes_for_itself_is_no_loop() -> None:
+@pytest.mark.parametrize("is_sampled", [True, False])
+def test_what_a_library_executes_for_itself_is_no_loop(is_sampled: bool) -> None:
+    """A trace may have only the note of the statement, and no sample of its stack."""
     one = aggregate("SELECT QUOTE(?)", (MAIN,), ns=300 * MS, count=100)
-    profile = replace(
-        profile_of(one), stack_samples=(StackSample("SELECT QUOTE(?)", (QUOTES, MAIN), 1, 1),)
+    sample = StackSample("SELECT QUOTE(?)", (QUOTES, MAIN), 1, 1)
+    whole = profile_of(one)
+    report = Report(
+        replace(whole, stack_samples=(sample,))
+        if is_sampled
+        else replace(whole, notes={"SELECT QUOTE(?)": OWN_NOTE})
     )
-    report = Report(profile)
     assert report.notes == {"SELECT QUOTE(?)": OWN_NOTE}
+    assert report.own_statements == {"SELECT QUOTE(?)"}
     assert find_all(report, lambda frame, _: replace(frame, line=1), {}) == ()
 
 
