@@ -15,7 +15,6 @@ from queryprof.analysis.handoffs import handoff_waits_by_line
 from queryprof.analysis.library_frames import (
     frames_outside_request,
     is_lazy_load,
-    is_library_statement,
     package_near_driver,
     runs_in_driver_thread,
 )
@@ -120,7 +119,7 @@ class RecordedData:
             self._with_plan(group)
             for group in self.all_groups[:MAX_GROUPS]
             if max(group.self_ns, group.cost_ns) >= least_ns
-            and not any(map(is_library_statement, self._stacks.get(group.statement, ())))
+            and group.statement not in self.report.own_statements
         )
 
     def _with_plan(self, group: StatementGroup) -> StatementGroup:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.library_frames import COLUMN, LAZY, MANY, is_library_statement
+from queryprof.analysis.library_frames import COLUMN, LAZY, MANY
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import AUTOFLUSH
 from queryprof.findings.recorded import RecordedData
@@ -42,7 +42,7 @@ class SharedLines(RecordedData):
         found: dict[object, StatementGroup] = {}
         for group in self.all_groups:
             place = place_of(group.site.frame)
-            is_own = any(map(is_library_statement, self._stacks.get(group.statement, ())))
+            is_own = group.statement in self.report.own_statements
             if self._shares_line(group) and group.line_ns is not None and not is_own:
                 first = found.setdefault(place, group)
                 found[place] = group if self._is_more_important(group, first) else first
@@ -141,7 +141,7 @@ class SharedLines(RecordedData):
         others: dict[object, float] = defaultdict(float)
         for group in self.all_groups:
             place, runs = place_of(group.site.frame), group.totals.statement_executions
-            if any(map(is_library_statement, self._stacks.get(group.statement, ()))):
+            if group.statement in self.report.own_statements:
                 own[place] += runs
             elif group.other_statements_per_pass:
                 others[place] += group.other_statements_per_pass * runs
