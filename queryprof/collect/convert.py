@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from queryprof.trace.store import TraceStore
 
 
+ALL_CALLS = 1 << 32
+"""A limit for the newest calls that keeps all of them."""
+
+CALLS_IN_FILE = 8192
+"""The newest calls that a trace file keeps of a process that ended by itself: at most 0.2 MB."""
+
+
 class RegionConversion:
     """Adds regions to a trace, each in a separate transaction unless one is open.
 
@@ -39,10 +46,18 @@ class RegionConversion:
     Args:
         store: the trace's store.
         block_unix_ns: start and end, if the regions cover only a part of the process's recording.
+        newest_calls: the number of newest calls to keep of each process. With fewer than ALL_CALLS,
+            a killed process keeps all, and a process that records in windows none.
     """
 
-    def __init__(self, store: TraceStore, block_unix_ns: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        store: TraceStore,
+        block_unix_ns: tuple[int, int] | None = None,
+        newest_calls: int = CALLS_IN_FILE,
+    ) -> None:
         self.store = store
+        self._newest_calls = newest_calls
         self._block_unix_ns = block_unix_ns
         self._processes: dict[Identity, int] = {}
         self._sources = SourceFacts()
@@ -82,6 +97,7 @@ class RegionConversion:
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]), cells)
             end_unix_ns = int(str(values["end_unix_ns"]))
             addition.add(aggregates, end_unix_ns)
+            addition.add_recent_calls(self._call_limit(region, bool(values["clean_end"])))
             if is_from_this_boot(region):
                 self.store.add("source", self._sources.rows_of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
@@ -96,6 +112,14 @@ class RegionConversion:
         ) as e:
             raise TraceError(f"{region.path or 'the recording'}: is damaged: {e}") from e
         return known
+
+
+    def _call_limit(self, region: Region, is_clean: bool) -> int:
+        if not 0 < self._newest_calls < ALL_CALLS:
+            return self._newest_calls
+        if region["window_ns"]:
+            return 0
+        return self._newest_calls if is_clean else ALL_CALLS
 
 
 def _process_values(

@@ -18,6 +18,7 @@ from queryprof.trace.collapsed import ALL_PROCESSES, collapsed_settings
 from queryprof.trace.opening import opened_finished_trace
 from queryprof.trace.processes import Identity
 from queryprof.trace.ranges import MAX_SUM
+from queryprof.trace.recent_tables import RECENT_TABLES
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
 
@@ -86,7 +87,7 @@ def _add_inputs(
     opened: Callable[[str], AbstractContextManager[CheckedTrace]],
     collapse: Collapse | None,
 ) -> int:
-    sums = MergedSums(store, collapse)
+    sums = MergedSums(store, collapse, keeps_calls=not collapse)
     for path in inputs:
         with opened(path) as source:
             sums.add(source)
@@ -97,8 +98,11 @@ def _add_inputs(
 class MergedSums:
     """Adds traces to a store, one after the other, until the sums become too large."""
 
-    def __init__(self, store: TraceStore, collapse: Collapse | None = None) -> None:
+    def __init__(
+        self, store: TraceStore, collapse: Collapse | None = None, keeps_calls: bool = False
+    ) -> None:
         self.store = store
+        self._keeps_calls = keeps_calls
         self.known: set[Identity] = set()
         """The processes in the store."""
         self.repeated = 0
@@ -110,7 +114,7 @@ class MergedSums:
         """Add a trace, completely or not at all. Raises TraceError."""
         identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
         with self.store.transaction():
-            add_opened(self.store, source, self._collapse)
+            add_opened(self.store, source, self._collapse, self._keeps_calls)
             if source.largest_sum > self._left:
                 raise TraceError(f"{source.path}: its sums are too large to be added to the others")
         self._left -= source.largest_sum
@@ -118,8 +122,20 @@ class MergedSums:
         self.known |= identities
 
 
-def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:
-    """Add an open trace to a store. Raises TraceError."""
+def add_opened(
+    store: TraceStore,
+    source: CheckedTrace,
+    collapse: Collapse | None = None,
+    keeps_calls: bool = False,
+) -> None:
+    """Add an open trace to a store.
+
+    Args:
+        keeps_calls: whether to add the newest calls of each process.
+
+    Raises:
+        TraceError: the trace is damaged.
+    """
     with store.transaction():
         add_settings(store, collapsed_settings(source))
         numbers: dict[str, Mapping[Any, int | None]] = {}
@@ -127,6 +143,8 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
         for table in TABLES:
             if table.name == "setting":
                 continue  # settings were added above, together with the rows that they describe
+            if table in RECENT_TABLES and not keeps_calls:
+                continue
             known = (
                 {**numbers, "thread": single}
                 if single and table.name in SINGLE_EVENT_TABLES

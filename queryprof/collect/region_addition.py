@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queryprof.collect.recent_calls import open_calls, recent_call_rows
 from queryprof.collect.region_rows import RegionRows
 from queryprof.region.names import LAG_SOURCES, LOCK_KINDS
 from queryprof.region.region import FULL, NONE, RECORDS
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from queryprof.region.pending import AggregateRow
+    from queryprof.region.pending import AggregateRow, Key
     from queryprof.region.region import Region
     from queryprof.trace.store import TraceStore
 
@@ -24,6 +25,10 @@ UNSEEN = ("", "", 0, "user", 0)
 
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
 """The region's columns of a distribution, after its name: count, sum, longest, and histogram."""
+
+
+NAMES = ("statement", "stack", "span", "thread")
+"""The tables of the numbers in the key of a call."""
 
 
 class RegionAddition(RegionRows):
@@ -39,6 +44,7 @@ class RegionAddition(RegionRows):
     ) -> None:
         super().__init__(store, region, process, operations, cells)
         self._loops: list[int] = []
+        self._aggregate_ids: dict[Key, int] = {}
 
     def add(self, aggregates: Iterable[AggregateRow], end_unix_ns: int) -> None:
         """Add all tables.
@@ -104,6 +110,22 @@ class RegionAddition(RegionRows):
         owners = [(number,) for number in numbers]
         histograms = [one.histogram for one in aggregates]
         self._add_histograms("histogram", zip(owners, histograms, strict=True))
+        self._aggregate_ids = dict(zip((one.key for one in aggregates), numbers, strict=True))
+
+    def add_recent_calls(self, limit: int) -> None:
+        """Add the newest `limit` calls, and the calls in progress if the limit is not 0. The
+        aggregates must have been added.
+        """
+        if not limit:
+            return
+        rows = recent_call_rows(self._region, self._aggregate_ids, limit)
+        self._store.add("recent_call", rows)
+        self._store.add("open_call", [self._open_call(*one) for one in open_calls(self._region)])
+
+    def _open_call(self, key: Key, start_unix_ns: int) -> tuple[object, ...]:
+        *numbers, operation = key
+        ids = [self._ids[name][number] for name, number in zip(NAMES, numbers, strict=True)]
+        return (*ids, self._operation(operation), start_unix_ns)
 
     def _add_with_longest(
         self, source: str, table: str, longest: str, **given: Callable[[Any], Any]

@@ -224,7 +224,7 @@ def _sum_of(files: Sequence[Taken]) -> Profile:
     """Convert a batch's files to a trace in memory, and return its profile. Raises TraceError."""
     store = TraceStore(":memory:")
     try:
-        conversion = RegionConversion(store)
+        conversion = RegionConversion(store, newest_calls=0)
         for file in sorted(files, key=_order):
             with opened_region(file.path) as region:
                 region.goes_on = region.goes_on and file.goes_on

@@ -27,6 +27,7 @@ from queryprof.model.places import OTHER_LINE as OTHER_LINE
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
+from queryprof.model.recent import RecentCall as RecentCall
 from queryprof.model.sampled import LineTime as LineTime
 from queryprof.model.sampled import ParameterSample as ParameterSample
 from queryprof.model.schema import Index as Index
@@ -321,6 +322,8 @@ class Profile:
     spans: tuple[Span, ...] = ()
     slow_spans: tuple[SlowSpan, ...] = ()
     """Slowest spans by name, slowest first."""
+    recent_calls: tuple[RecentCall, ...] = ()
+    """The newest calls of each process by start; empty unless they were asked for."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     running: frozenset[tuple[int, int, str]] = frozenset()

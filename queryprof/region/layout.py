@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
+SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "f": 4, "t": 4, "B": 1, "s": 1}
 """Size of a value in bytes, by code."""
 
 

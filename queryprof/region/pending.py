@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Key = tuple[int, int, int, int, int]
 
-BEGUN, SETTLING, SETTLED = 2, 3, 4
+BEGINNING, BEGUN, SETTLING, SETTLED = 1, 2, 3, 4
 NONE_NS = (1 << 63) - 1
 """The shortest time in a row without calls."""
 

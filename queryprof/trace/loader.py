@@ -30,6 +30,7 @@ from queryprof.model import (
     Plan,
     Process,
     Profile,
+    RecentCall,
     Repeat,
     SlowSpan,
     Span,
@@ -56,9 +57,18 @@ Histogram = dict[int, int]
 NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 
 
-def load_profile(trace: CheckedTrace) -> Profile:
-    """Return the profile of an open trace, with each object once. Raises TraceError."""
-    return _Loader(trace).profile()
+def load_profile(trace: CheckedTrace, with_calls: bool = False) -> Profile:
+    """Return the profile of an open trace, with each object once.
+
+    Args:
+        with_calls: whether to load the newest calls of each process.
+
+    Raises:
+        TraceError: the trace is damaged.
+    """
+    loader = _Loader(trace)
+    profile = loader.profile()
+    return replace(profile, recent_calls=loader.recent_calls()) if with_calls else profile
 
 
 def _rename_databases(rows: tuple[Locked, ...], names: Mapping[str, str]) -> tuple[Locked, ...]:
@@ -191,6 +201,16 @@ class _Loader:
         for numbers, *columns in self._trace.resolved_columns("aggregate", self._known):
             shapes = map(histograms.get, zip(numbers, strict=True), repeat(NO_HISTOGRAM))
             yield from map(Aggregate._make, zip(*columns, shapes, strict=True))
+
+    def recent_calls(self) -> tuple[RecentCall, ...]:
+        aggregates = [(row[0], row[1:6]) for row in self._rows("aggregate")]
+        self._keep_known("aggregate", aggregates)
+        ended = [
+            RecentCall(*key, start, duration_ns, bool(failed))
+            for key, start, duration_ns, failed in self._rows("recent_call")
+        ]
+        in_progress = [RecentCall(*row, None, False) for row in self._rows("open_call")]
+        return tuple(sorted((*ended, *in_progress), key=lambda one: one.start_unix_ns))
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))

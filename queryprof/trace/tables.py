@@ -23,6 +23,7 @@ from queryprof.trace.declaration import (
 )
 from queryprof.trace.file_tables import FILE_TABLES
 from queryprof.trace.loop_tables import DISTRIBUTION, LOOP_TABLES
+from queryprof.trace.recent_tables import RECENT_TABLES
 from queryprof.trace.span_tables import SPAN_TABLES
 
 HANDOFF_PARTS = ("queue", "run", "handback", "total")
@@ -327,6 +328,7 @@ TABLES = (
             last_value_column("bytes"),
         ),
     ),
+    *RECENT_TABLES,
 )
 """Each table comes after the tables it refers to."""
 

@@ -10,6 +10,7 @@
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/index.h"
+#include "sums/recent_calls.h"
 #include "sums/timeline.h"
 #include "threads/threads.h"
 
@@ -183,6 +184,7 @@ qp_execution *qp_execution_reserve_slot(void)
                 flush_and_free(e); /* its call was in progress when the others were freed */
             }
             e->in_use = true;
+            e->started_ticks = 0;
             e->stage = QP_STAGE_BEGINNING;
             return e;
         }
@@ -227,6 +229,7 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
     qp_aggregate_add_calls(sums, 1, ns, self_ns, e->rows, ns, ns);
     qp_change_ends(sums);
     e->duration_ns = ns;
+    e->recent_call = qp_recent_call_add(e->started_ticks, ns, e->began_row);
     e->settled_ns = -1;
     e->fetched = e->rows;
     e->stack = 0;
@@ -254,6 +257,7 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_change_ends(sums);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
+    qp_recent_call_lengthen(e->recent_call, e->started_ticks, e->duration_ns);
     *plotted =
         (plot){plotted->calls ? plotted->from_ticks : e->plotted_ticks, p->last_ticks,
                plotted->calls + p->calls, plotted->rows + p->rows, plotted->self_ns + self_ns};

@@ -20,6 +20,7 @@
 #include "stacks/call_paths.h"
 #include "sums/errors.h"
 #include "sums/parameters.h"
+#include "sums/recent_calls.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 
@@ -203,6 +204,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     }
     if (!result && !e->ignored && count_error(&e->meter.key, call)) {
         qp_execution_count_error(e);
+        qp_recent_call_mark_failed(e->recent_call, e->started_ticks);
     }
     return rows;
 }

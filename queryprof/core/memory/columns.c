@@ -258,6 +258,10 @@ static const qp_column line_times[] = {
     COLUMN(qp_line_time_row, others, 'q'),      COLUMN(qp_line_time_row, ns, 'q'),
     COLUMN(qp_line_time_row, left_out_ns, 'q'), END};
 
+static const qp_column recent_calls[] = {COLUMN(qp_recent_call_row, started_ticks, 'Q'),
+                                         COLUMN(qp_recent_call_row, duration_ns, 'f'),
+                                         COLUMN(qp_recent_call_row, aggregate, 'I'), END};
+
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),
     AS(qp_execution, "ignored", ignored, 'B'),
@@ -328,6 +332,7 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
     TABLE(QP_PARAMETER_ROWS, qp_parameter_row, QP_PARAMETERS, parameters),
     TABLE(QP_LINE_TIME_ROWS, qp_line_time_row, QP_LINE_TIMES, line_times),
+    TABLE(QP_RECENT_CALL_ROWS, qp_recent_call_row, QP_RECENT_CALLS, recent_calls),
     TABLE(QP_HELD_ROWS, qp_held_row, QP_HELD, held_locks),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),
 };

@@ -89,6 +89,7 @@ typedef struct qp_execution {
                              * contains; -1: none */
     int64_t fetched;        /* fetched and changed rows */
     uint64_t plotted_ticks; /* the timeline contains the execution's time up to these ticks */
+    uint32_t recent_call;   /* its place among the newest calls (recent_calls.h) */
     uint32_t stack;         /* 0 if not recorded */
     int64_t stack_weight;   /* number of executions that the stack samples count for this
                              * execution */

@@ -26,3 +26,10 @@ typedef struct {
     int64_t ns;          /* total time of these passes */
     int64_t left_out_ns; /* duration of the longest ignored pass */
 } qp_line_time_row;
+
+/* One of the newest calls of the process (see recent_calls.h). */
+typedef struct {
+    uint64_t started_ticks; /* 0 if the row is free, or being written */
+    float duration_ns;      /* includes the fetches so far; negative if the call failed */
+    uint32_t aggregate;     /* the number of the call's row in the aggregates */
+} qp_recent_call_row;

@@ -40,6 +40,7 @@
 #include "sums/file_sums.h"
 #include "sums/line_times.h"
 #include "sums/parameters.h"
+#include "sums/recent_calls.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 #include "threads/thread_usage.h"
@@ -215,6 +216,7 @@ static void clear_sums(void)
     qp_rows_clear(QP_CAUSE_ROWS);
     qp_rows_clear(QP_ERROR_ROWS);
     qp_aggregates_clear();
+    qp_recent_calls_clear();
     qp_file_sums_clear();
     qp_parameters_clear();
     qp_line_choice_clear();

@@ -1,0 +1,74 @@
+"""Read the newest calls of a process from its region: those in the ring, and those that the process
+had not added to it yet.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from queryprof.region.pending import BEGINNING, BEGUN, KEY, SETTLING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from queryprof.region.pending import Key
+    from queryprof.region.region import Region
+
+    Row = tuple[int, int, int, int]
+    """The id of the call's aggregate, its start (Unix time in ns), its duration in ns, and 1 if it
+    failed.
+    """
+
+COLUMNS = ("started_ticks", "duration_ns", "aggregate")
+CALL = ("stage", "ignored", *KEY, "started_ticks", "ticks")
+
+
+def recent_call_rows(region: Region, ids: Mapping[Key, int], limit: int) -> list[Row]:
+    """Return the newest calls that have ended.
+
+    Args:
+        ids: the ids of the aggregates by key. Calls of other aggregates are skipped.
+        limit: the maximum number of calls.
+    """
+    table = region.tables["recent_calls"]
+    numbers = [ids.get(key) for key in region.rows("aggregates", KEY)]
+    # A row that the process is overwriting differs between two readings.
+    packed, again = region.packed_rows("recent_calls"), region.packed_rows("recent_calls")
+    base_ticks, base_ns = region["base_ticks"], region["base_unix_ns"]
+    ns_per_tick = region["ns_per_tick"]
+    found = [
+        (
+            number,
+            base_ns + int((start - base_ticks) * ns_per_tick),
+            int(abs(duration_ns)),
+            int(duration_ns < 0),
+        )
+        for (start, duration_ns, aggregate), same in zip(
+            table.unpack_rows(packed, COLUMNS), table.unpack_rows(again, COLUMNS), strict=False
+        )
+        if start
+        and aggregate < len(numbers)
+        and (number := numbers[aggregate]) is not None
+        and same == (start, duration_ns, aggregate)
+    ]
+    known = {start for _, start, *_ in found}
+    for _, key, started, ticks in _calls(region, BEGUN, SETTLING):
+        start, number = region.unix_ns(started), ids.get(key)
+        if number is not None and start not in known:
+            found.append((number, start, region.ns(ticks), 0))
+    if len(found) > limit:
+        found = sorted(found, key=itemgetter(1))[-limit:]
+    return sorted(found)  # SQLite adds rows faster in the order of the primary key
+
+
+def open_calls(region: Region) -> Iterator[tuple[Key, int]]:
+    """Yield the key of each call in progress, and its start (Unix time in ns)."""
+    for _, key, started, _ in _calls(region, BEGINNING):
+        yield key, region.unix_ns(started)
+
+
+def _calls(region: Region, *stages: int) -> Iterator[tuple[int, Key, int, int]]:
+    for stage, ignored, *key, started, ticks in region.rows("calls", CALL):
+        if stage in stages and started and not ignored:
+            yield stage, tuple(key), started, ticks  # type: ignore[misc]
