@@ -26,7 +26,7 @@ take a quarter of a report's time.
 
 SECTIONS = {
     "Record": ("run", "attach"),
-    "Read": ("report", "html", "top", "locks"),
+    "Read": ("report", "html", "top", "last", "locks"),
     "Explain": ("analyze",),
     "Compare": ("compare", "ab"),
     "Experiment": ("lab",),

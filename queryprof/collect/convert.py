@@ -10,6 +10,7 @@ import json
 import sqlite3
 import struct
 
+from queryprof.collect.recent_calls import CALLS_IN_FILE, CallChoice
 from queryprof.collect.region_addition import RegionAddition
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
     from queryprof.trace.store import TraceStore
 
 
-ALL_CALLS = 1 << 32
-"""A limit for the newest calls that keeps all of them."""
-
-CALLS_IN_FILE = 8192
-"""The newest calls that a trace file keeps of a process that ended by itself: at most 0.2 MB."""
-
-
 class RegionConversion:
     """Adds regions to a trace, each in a separate transaction unless one is open.
 
@@ -46,18 +40,17 @@ class RegionConversion:
     Args:
         store: the trace's store.
         block_unix_ns: start and end, if the regions cover only a part of the process's recording.
-        newest_calls: the number of newest calls to keep of each process. With fewer than ALL_CALLS,
-            a killed process keeps all, and a process that records in windows none.
+        calls: which of the newest calls of each process to add.
     """
 
     def __init__(
         self,
         store: TraceStore,
         block_unix_ns: tuple[int, int] | None = None,
-        newest_calls: int = CALLS_IN_FILE,
+        calls: CallChoice = CALLS_IN_FILE,
     ) -> None:
         self.store = store
-        self._newest_calls = newest_calls
+        self._calls = calls
         self._block_unix_ns = block_unix_ns
         self._processes: dict[Identity, int] = {}
         self._sources = SourceFacts()
@@ -97,7 +90,8 @@ class RegionConversion:
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]), cells)
             end_unix_ns = int(str(values["end_unix_ns"]))
             addition.add(aggregates, end_unix_ns)
-            addition.add_recent_calls(self._call_limit(region, bool(values["clean_end"])))
+            if self._calls.limit and (self._calls.in_windows or not region["window_ns"]):
+                addition.add_recent_calls(self._calls, bool(values["clean_end"]))
             if is_from_this_boot(region):
                 self.store.add("source", self._sources.rows_of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
@@ -112,14 +106,6 @@ class RegionConversion:
         ) as e:
             raise TraceError(f"{region.path or 'the recording'}: is damaged: {e}") from e
         return known
-
-
-    def _call_limit(self, region: Region, is_clean: bool) -> int:
-        if not 0 < self._newest_calls < ALL_CALLS:
-            return self._newest_calls
-        if region["window_ns"]:
-            return 0
-        return self._newest_calls if is_clean else ALL_CALLS
 
 
 def _process_values(

@@ -6,8 +6,9 @@ import os
 import signal
 from contextlib import contextmanager
 
-from queryprof.collect.convert import CALLS_IN_FILE, RegionConversion
+from queryprof.collect.convert import RegionConversion
 from queryprof.collect.output_path import JOURNAL, unused_path
+from queryprof.collect.recent_calls import CALLS_IN_FILE, NO_CALLS
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.region.region import Region, opened_region
@@ -110,7 +111,9 @@ def add_recorded_files(
         is_clean: whether the process ended its recording itself; None to use the region's state.
         block_unix_ns: see Conversion.
     """
-    conversion = RegionConversion(store, block_unix_ns, 0 if block_unix_ns else CALLS_IN_FILE)
+    conversion = RegionConversion(
+        store, block_unix_ns, NO_CALLS if block_unix_ns else CALLS_IN_FILE
+    )
     paths = list(files)
     for place, path in enumerate(paths, 1):
         with opened_region(path) as region:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
-from queryprof.collect.convert import ALL_CALLS, RegionConversion
+from queryprof.collect.convert import RegionConversion
 from queryprof.collect.leftovers import LeftRecordings
 from queryprof.collect.merge import MergedSums, add_opened
+from queryprof.collect.recent_calls import NO_CALLS, CallChoice
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import recorded_commands, save_left_recordings, traces_made_so_far
@@ -66,10 +67,10 @@ def opened_trace_of_many(
 
 @contextmanager
 def _opened_trace_of_many(
-    path: str, leftovers: LeftRecordings, newest_calls: int = 0
+    path: str, leftovers: LeftRecordings, calls: CallChoice = NO_CALLS
 ) -> Iterator[Opened]:
     if is_part(path) or leftovers.may_have_recordings_of(path):
-        with _opened_with_recordings(path, leftovers.recorded, newest_calls) as found:
+        with _opened_with_recordings(path, leftovers.recorded, calls) as found:
             yield found
     else:
         with opened_finished_trace(path) as trace:
@@ -96,31 +97,31 @@ def opened_trace(
 
 @contextmanager
 def _opened_with_recordings(
-    path: str, recorded: RecordedFiles | None = None, newest_calls: int = 0
+    path: str, recorded: RecordedFiles | None = None, calls: CallChoice = NO_CALLS
 ) -> Iterator[Opened]:
     recorded = recorded or RecordedFiles()
     save_left_recordings(path, recorded)
-    connection, running, left_out = _read_with_recordings(path, recorded, newest_calls)
+    connection, running, left_out = _read_with_recordings(path, recorded, calls)
     try:
         yield CheckedTrace(connection, path), running, left_out
     finally:
         connection.close()
 
 
-def _read_with_recordings(path: str, recorded: RecordedFiles, newest_calls: int) -> Found:
+def _read_with_recordings(path: str, recorded: RecordedFiles, calls: CallChoice) -> Found:
     """Read a trace and the recordings that are not in it.
 
     Also returns the ids of running processes, and the reasons for missing recordings.
     """
     if is_part(path):
-        return _converted_part(path, newest_calls), frozenset(), ()
+        return _converted_part(path, calls), frozenset(), ()
     if absence_reason():
         return checked_version(connect_read_only(path), path), frozenset(), ()
     moved: TraceError | None = None
     for _ in range(MAX_TRIES):
         commands = recorded_commands(path)
         try:
-            found = _read_once(path, recorded, newest_calls)
+            found = _read_once(path, recorded, calls)
         except MovedError as error:
             moved = error
             continue
@@ -135,7 +136,7 @@ def _read_with_recordings(path: str, recorded: RecordedFiles, newest_calls: int)
     raise moved or TraceError(f"{path}: it kept changing while being read; try again")
 
 
-def _read_once(path: str, recorded: RecordedFiles, newest_calls: int) -> Found | None:
+def _read_once(path: str, recorded: RecordedFiles, calls: CallChoice) -> Found | None:
     """Read a trace together with its recordings; None if there are no recordings.
 
     Raises:
@@ -155,7 +156,7 @@ def _read_once(path: str, recorded: RecordedFiles, newest_calls: int) -> Found |
             return None
         running = frozenset(one.identity for one in recordings if one.is_running)
         left_out = (*unread, *(reason for one in recordings for reason in one.left_out))
-        connection, damaged = _sum_of_readable_recordings(recordings, taken, newest_calls)
+        connection, damaged = _sum_of_readable_recordings(recordings, taken, calls)
         return connection, running, (*left_out, *damaged)
 
 
@@ -163,12 +164,12 @@ def _has_content(path: str) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
-def _converted_part(path: str, newest_calls: int) -> sqlite3.Connection:
+def _converted_part(path: str, calls: CallChoice) -> sqlite3.Connection:
     """Convert a single part to a trace in memory."""
     store = TraceStore(":memory:")
     try:
         with opened_region(path) as region:
-            RegionConversion(store, newest_calls=newest_calls).add(region)
+            RegionConversion(store, calls=calls).add(region)
     except BaseException:
         store.abandon()
         raise
@@ -176,7 +177,7 @@ def _converted_part(path: str, newest_calls: int) -> sqlite3.Connection:
 
 
 def _sum_of_readable_recordings(
-    recordings: list[ProcessRecording], taken: list[str], newest_calls: int
+    recordings: list[ProcessRecording], taken: list[str], calls: CallChoice
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Add all readable recordings, and return why others cannot be read.
 
@@ -186,7 +187,7 @@ def _sum_of_readable_recordings(
     """
     connection: sqlite3.Connection | None = None
     try:
-        connection = _sum_of_recordings(recordings, taken, newest_calls)
+        connection = _sum_of_recordings(recordings, taken, calls)
         _refuse_impossible_values(connection)
         return connection, ()
     except MovedError:
@@ -204,7 +205,7 @@ def _sum_of_readable_recordings(
             raise
     if connection:
         connection.close()
-    found = _sum_of_recordings(recordings, taken, newest_calls, damaged)
+    found = _sum_of_recordings(recordings, taken, calls, damaged)
     return found, tuple(damaged.values())
 
 
@@ -229,7 +230,7 @@ def _region_fault(region: Region) -> str:
 def _sum_of_recordings(
     recordings: Iterable[ProcessRecording],
     taken: Iterable[str],
-    newest_calls: int,
+    calls: CallChoice,
     skipped: Container[str] = (),
 ) -> sqlite3.Connection:
     """Return a trace in memory with each process once.
@@ -244,10 +245,10 @@ def _sum_of_recordings(
     try:
         for path in taken:
             with opened_snapshot(path) as trace:
-                add_opened(store, trace, keeps_calls=bool(newest_calls))
+                add_opened(store, trace, keeps_calls=bool(calls.limit))
         known = store.identities()
         for one in recordings:
-            conversion = RegionConversion(store, newest_calls=newest_calls)
+            conversion = RegionConversion(store, calls=calls)
             for region in one.regions() if one.identity not in known else ():
                 if region.path not in skipped:
                     conversion.add(region)
@@ -258,23 +259,22 @@ def _sum_of_recordings(
     return store.connection
 
 
-def read_profile(path: str, with_calls: bool = False) -> Profile:
+def read_profile(path: str, calls: CallChoice = NO_CALLS) -> Profile:
     """Read the profile of a trace file.
 
     Args:
-        with_calls: whether to read the newest calls of each process.
+        calls: which of the newest calls of each process to read.
 
     Raises:
         TraceError: see `opened_trace`.
     """
-    newest_calls = ALL_CALLS if with_calls else 0
-    with _opened_with_recordings(path, None, newest_calls) as (trace, running, left_out):
-        profile = load_profile(trace, with_calls)
+    with _opened_with_recordings(path, None, calls) as (trace, running, left_out):
+        profile = load_profile(trace, calls.limit > 0)
         return replace(profile, running=running, left_out=left_out)
 
 
 def read_profiles(
-    paths: Iterable[str], step: Callable[[], None] = lambda: None, with_calls: bool = False
+    paths: Iterable[str], step: Callable[[], None] = lambda: None, calls: CallChoice = NO_CALLS
 ) -> tuple[Profile, int]:
     """Read several traces as one profile.
 
@@ -282,7 +282,7 @@ def read_profiles(
 
     Args:
         step: called after each trace.
-        with_calls: whether to read the newest calls of each process.
+        calls: which of the newest calls of each process to read.
 
     Returns:
         The profile, and the number of processes that are in more than one trace. They count each
@@ -292,14 +292,13 @@ def read_profiles(
         TraceError: no trace can be read, or the sums are too large for one trace.
     """
     leftovers = LeftRecordings()
-    sums = MergedSums(TraceStore(":memory:"), keeps_calls=with_calls)
-    newest_calls = ALL_CALLS if with_calls else 0
+    sums = MergedSums(TraceStore(":memory:"), keeps_calls=bool(calls.limit))
     running: set[Identity] = set()
     left_out: list[str] = []
     try:
         for path in paths:
             try:
-                with _opened_trace_of_many(path, leftovers, newest_calls) as found:
+                with _opened_trace_of_many(path, leftovers, calls) as found:
                     trace, now, missing = found
                     sums.add(trace)
                 running |= now
@@ -309,7 +308,7 @@ def read_profiles(
             step()
         if left_out and not sums.known:
             raise TraceError(left_out[0])
-        profile = profile_from_connection(sums.store.connection, with_calls)
+        profile = profile_from_connection(sums.store.connection, calls)
     finally:
         sums.store.abandon()
     return replace(profile, running=frozenset(running), left_out=tuple(left_out)), sums.repeated
@@ -372,12 +371,14 @@ def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profil
 def _window_profile(region: Region) -> Profile:
     store = TraceStore(":memory:")
     try:
-        RegionConversion(store, newest_calls=0).add(region)
+        RegionConversion(store, calls=NO_CALLS).add(region)
         return profile_from_connection(store.connection)
     finally:
         store.abandon()
 
 
-def profile_from_connection(connection: sqlite3.Connection, with_calls: bool = False) -> Profile:
+def profile_from_connection(
+    connection: sqlite3.Connection, calls: CallChoice = NO_CALLS
+) -> Profile:
     """Return the profile of a trace in memory."""
-    return load_profile(CheckedTrace(connection, ":memory:"), with_calls)
+    return load_profile(CheckedTrace(connection, ":memory:"), calls.limit > 0)

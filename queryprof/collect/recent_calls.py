@@ -5,6 +5,7 @@ had not added to it yet.
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import NamedTuple
 
 from queryprof.region.pending import BEGINNING, BEGUN, KEY, SETTLING
 
@@ -20,16 +21,41 @@ if TYPE_CHECKING:
     failed.
     """
 
+LATEST_UNIX_NS = 1 << 63
+
+
+class CallChoice(NamedTuple):
+    """Which of the newest calls of a process to keep.
+
+    Attributes:
+        start_unix_ns, end_unix_ns: keep only calls in this period.
+        limit: the maximum number of calls of a process that ended by itself. A killed process keeps
+            all, unless the limit is 0.
+        in_windows: whether to keep calls of processes that record in windows.
+    """
+
+    start_unix_ns: int = 0
+    end_unix_ns: int = LATEST_UNIX_NS
+    limit: int = 1 << 32
+    in_windows: bool = True
+
+
+NO_CALLS = CallChoice(limit=0)
+CALLS_IN_FILE = CallChoice(limit=8192, in_windows=False)
+"""The calls that a trace file keeps: at most 0.2 MB of a process that ended by itself."""
+
 COLUMNS = ("started_ticks", "duration_ns", "aggregate")
 CALL = ("stage", "ignored", *KEY, "started_ticks", "ticks")
 
 
-def recent_call_rows(region: Region, ids: Mapping[Key, int], limit: int) -> list[Row]:
+def recent_call_rows(
+    region: Region, ids: Mapping[Key, int], choice: CallChoice, is_clean: bool
+) -> list[Row]:
     """Return the newest calls that have ended.
 
     Args:
         ids: the ids of the aggregates by key. Calls of other aggregates are skipped.
-        limit: the maximum number of calls.
+        is_clean: whether the process ended by itself.
     """
     table = region.tables["recent_calls"]
     numbers = [ids.get(key) for key in region.rows("aggregates", KEY)]
@@ -57,8 +83,13 @@ def recent_call_rows(region: Region, ids: Mapping[Key, int], limit: int) -> list
         start, number = region.unix_ns(started), ids.get(key)
         if number is not None and start not in known:
             found.append((number, start, region.ns(ticks), 0))
-    if len(found) > limit:
-        found = sorted(found, key=itemgetter(1))[-limit:]
+    found = [
+        row
+        for row in found
+        if row[1] <= choice.end_unix_ns and row[1] + row[2] >= choice.start_unix_ns
+    ]
+    if is_clean and len(found) > choice.limit:
+        found = sorted(found, key=itemgetter(1))[-choice.limit :]
     return sorted(found)  # SQLite adds rows faster in the order of the primary key
 
 

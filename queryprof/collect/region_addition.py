@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from queryprof.collect.recent_calls import CallChoice
     from queryprof.region.pending import AggregateRow, Key
     from queryprof.region.region import Region
     from queryprof.trace.store import TraceStore
@@ -112,13 +113,9 @@ class RegionAddition(RegionRows):
         self._add_histograms("histogram", zip(owners, histograms, strict=True))
         self._aggregate_ids = dict(zip((one.key for one in aggregates), numbers, strict=True))
 
-    def add_recent_calls(self, limit: int) -> None:
-        """Add the newest `limit` calls, and the calls in progress if the limit is not 0. The
-        aggregates must have been added.
-        """
-        if not limit:
-            return
-        rows = recent_call_rows(self._region, self._aggregate_ids, limit)
+    def add_recent_calls(self, choice: CallChoice, is_clean: bool) -> None:
+        """Add the newest calls, and the calls in progress. The aggregates must have been added."""
+        rows = recent_call_rows(self._region, self._aggregate_ids, choice, is_clean)
         self._store.add("recent_call", rows)
         self._store.add("open_call", [self._open_call(*one) for one in open_calls(self._region)])
 

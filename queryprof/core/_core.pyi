@@ -61,6 +61,7 @@ def take_changed_rows(watches: bool, /) -> list[tuple[int, int, bytes, bytes]]: 
 """Rows that have changed since the last call: (table, number, the row then, the row now)."""
 
 def take_used_plans() -> list[int]: ...  # rows of plans, since the last call
+def set_recent_calls(calls: int, /) -> None: ...
 def set_plan_time_share(share: float, /) -> float: ...  # the share before
 def sample_all_stacks(takes_all: bool, /) -> None: ...  # else of 1 in 64 executions
 def requested_plan_count() -> int: ...

@@ -98,6 +98,7 @@ def start_core(settings: Settings) -> None:
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
+    _core.set_recent_calls(settings.recent_calls)
     most_bytes, _, prefix = settings.workload.partition(":")
     if prefix and most_bytes.isdecimal():
         _core.set_workload_prefix(prefix, int(most_bytes))

@@ -8,6 +8,7 @@ directory.
     plans = true                  read the plan of each new statement
     stall_ms = 50                 shortest step of an event loop that is a stall
     heartbeat_ms = 100            interval of measuring an event loop's lag
+    recent_calls = 65536          newest calls that a process keeps for `queryprof last`
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ KEPT, MAX_KEPT = 48, 100_000
 """The number of windows kept per process: the default and the maximum."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
+MAX_RECENT_CALLS = 65536
+"""As in core/memory/tables.h: 1 MiB."""
+
 MINIMUM_MS = 1.0
 MAXIMUM_MS = 3_600_000.0
 
@@ -78,6 +82,10 @@ def _is_frames(value: object) -> bool:
     return type(value) is int and 1 <= value <= MAXIMUM_CALL_PATH_FRAMES
 
 
+def _is_calls(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MAX_RECENT_CALLS
+
+
 def _is_directories(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(root, str) for root in value)
 
@@ -86,6 +94,8 @@ DIRECTORIES = ("a list of directories", str.split, _is_directories)
 FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
 TRUTH = ("true or false", _parse_bool, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
+
+CALLS = (f"0 to {MAX_RECENT_CALLS}", int, _is_calls)
 
 MAX_BYTES = 10_000_000
 """Maximum size of a file that is read for settings."""
@@ -101,6 +111,7 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
     "plans": (TRUTH, True),
     "stall_ms": (MILLISECONDS, 50.0),
     "heartbeat_ms": (MILLISECONDS, 100.0),
+    "recent_calls": (CALLS, MAX_RECENT_CALLS),
 }
 """The kind and the default of each setting."""
 
@@ -117,6 +128,7 @@ class Settings:
         plans: whether to read the plan of each new statement from SQLite.
         stall_ms: the shortest step of an event loop that is a stall.
         heartbeat_ms: the interval of measuring an event loop's lag.
+        recent_calls: the number of newest calls to keep.
         deployment: service, version and environment; each is None if it is not set.
         window_ns: the length of the trace's windows; 0 if it is one file.
         kept: the number of latest windows to keep per process.
@@ -136,6 +148,7 @@ class Settings:
     plans: bool
     stall_ms: float
     heartbeat_ms: float
+    recent_calls: int
     deployment: Mapping[str, str | None]
     window_ns: int
     kept: int

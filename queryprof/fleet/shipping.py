@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 from queryprof.collect.closed_windows import closed_windows, has_recording_process
 from queryprof.collect.convert import RegionConversion
 from queryprof.collect.reader import IN_MEMORY, profile_from_connection
+from queryprof.collect.recent_calls import NO_CALLS
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
 from queryprof.fleet.flat import host_windows
@@ -224,7 +225,7 @@ def _sum_of(files: Sequence[Taken]) -> Profile:
     """Convert a batch's files to a trace in memory, and return its profile. Raises TraceError."""
     store = TraceStore(":memory:")
     try:
-        conversion = RegionConversion(store, newest_calls=0)
+        conversion = RegionConversion(store, calls=NO_CALLS)
         for file in sorted(files, key=_order):
             with opened_region(file.path) as region:
                 region.goes_on = region.goes_on and file.goes_on

@@ -26,6 +26,7 @@ from queryprof.findings.whole import PROCESSES, RUN, reference_time
 from queryprof.trace.collapsed import MORE_PROCESSES
 from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, Column, Table
 from queryprof.trace.opening import opened_finished_trace
+from queryprof.trace.recent_tables import RECENT_TABLES
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES
 
@@ -69,6 +70,10 @@ def write_random(path: str, seed: int) -> None:
     store.close()
 
 
+NOT_COLLAPSED = {*SINGLE_EVENT_TABLES, "process", *(table.name for table in RECENT_TABLES)}
+"""Tables that keep single processes, or that a collapsed trace lacks."""
+
+
 def content_of(path: str) -> Rows:
     """Return the sums of a trace by the texts of its keys and the names of the threads."""
     found: Rows = {}
@@ -85,9 +90,7 @@ def content_of(path: str) -> Rows:
                     names = dict.fromkeys((0, *names), "a process")
                 known[table.name] = {None: None, **names}
                 rows = [row[1:] for row in rows]
-            is_summed = (
-                table.key and not table.kept and table.name not in (*SINGLE_EVENT_TABLES, "process")
-            )
+            is_summed = table.key and not table.kept and table.name not in NOT_COLLAPSED
             if is_summed and not table.width:
                 found[table.name] = folded(table, rows)
     return found

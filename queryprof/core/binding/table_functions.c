@@ -15,6 +15,7 @@
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 #include "sums/aggregates.h"
+#include "sums/recent_calls.h"
 #include "sums/samples.h"
 
 static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -77,6 +78,16 @@ static PyObject *configure_checkpoints(PyObject *Py_UNUSED(module), PyObject *ar
     qp_region_write_identity();
     qp_checkpoint_configure(PyBytes_AS_STRING(path), interval_s, if_own);
     Py_DECREF(path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_recent_calls(PyObject *Py_UNUSED(module), PyObject *calls)
+{
+    long value = PyLong_AsLong(calls);
+    if (value == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    qp_recent_calls_configure(value < 0 ? 0 : (uint32_t)value);
     Py_RETURN_NONE;
 }
 
@@ -221,6 +232,7 @@ PyMethodDef qp_table_functions[] = {
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},
     {"configure_checkpoints", configure_checkpoints, METH_VARARGS, NULL},
+    {"set_recent_calls", set_recent_calls, METH_O, NULL},
     {"set_workload_prefix", set_workload_prefix, METH_VARARGS, NULL},
     {"share_region_if_due", share_region_if_due, METH_NOARGS, NULL},
     {"last_part_number", last_part_number, METH_NOARGS, NULL},

@@ -18,8 +18,8 @@ static qp_recent_call_row *recent_calls(void)
 
 void qp_recent_calls_configure(uint32_t calls)
 {
-    capacity = calls < QP_RECENT_CALLS ? calls : QP_RECENT_CALLS;
-    capacity -= capacity % ADDED_ROWS;
+    uint32_t wanted = calls < QP_RECENT_CALLS ? calls : QP_RECENT_CALLS;
+    capacity = (wanted + ADDED_ROWS - 1) / ADDED_ROWS * ADDED_ROWS;
 }
 
 /* Adds rows to the ring, or begins again with its first row if it is full. Returns the place of the

@@ -8,7 +8,8 @@
 
 enum { QP_NO_RECENT_CALL = UINT16_MAX + 1 };
 
-/* Sets the number of calls to keep: at most QP_RECENT_CALLS; 0 for none. */
+/* Sets the number of calls to keep, which is rounded up to a multiple of 64: at most
+ * QP_RECENT_CALLS; 0 for none. */
 void qp_recent_calls_configure(uint32_t capacity);
 
 /* Adds a call to the ring, in the place of the oldest if the ring is full. `aggregate` is the

@@ -1,0 +1,99 @@
+"""`queryprof last`: what recorded processes did in the last seconds."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+
+import click
+
+from queryprof.cli.amounts import duration
+from queryprof.core.wall_clock import unix_ns
+from queryprof.errors import QueryprofError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.model import Profile
+
+DEFAULT_S = 30.0
+PERIOD = duration(0.001, 86_400)
+TIMES = ("%H:%M", "%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[DURATION] [TARGET]")
+@click.option("--around", help="Time in the middle of the period, such as 03:12 or 03:12:07.")
+def last(words: tuple[str, ...], around: str | None) -> None:
+    """Show what recorded processes did in the last seconds.
+
+    It lists the busiest statements, the longest calls, lock waits with the holders, and the last
+    calls of killed processes. DURATION is 30s by default. TARGET is a trace, a directory of traces,
+    or a process id. The default is all your running processes.
+    """
+    from queryprof.analysis.recent import Period, end_of_recording, recent_activity
+    from queryprof.analysis.report import Report
+    from queryprof.report.terminal.last import print_last
+
+    seconds, target = _duration_and_target(words)
+    length_ns = int(seconds * 1e9)
+    end_unix_ns = unix_ns() if around is None else _time_before(around) + length_ns // 2
+    profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
+    if around is None and end_of_recording(profile) < end_unix_ns:  # its processes have ended
+        end_unix_ns = end_of_recording(profile)
+        profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
+    report = Report(profile)
+    period = Period(end_unix_ns - length_ns, end_unix_ns)
+    print_last(report, recent_activity(report, period))
+
+
+def _duration_and_target(words: tuple[str, ...]) -> tuple[float, str | None]:
+    """Return the length of the period in seconds, and the target."""
+    seconds, rest = DEFAULT_S, list(words)
+    if rest and not os.path.exists(rest[0]) and not rest[0].isdecimal() and rest[0][:1].isdecimal():
+        seconds = PERIOD.convert(rest.pop(0), None, None)
+    if len(rest) > 1:
+        raise click.UsageError(f"one target at most: {' '.join(rest)}")
+    return seconds, rest[0] if rest else None
+
+
+def _profile_with_calls(target: str | None, start_unix_ns: int, end_unix_ns: int) -> Profile:
+    from queryprof.cli.reading import read_combined_profile
+    from queryprof.collect.reader import read_profiles
+    from queryprof.collect.recent_calls import CallChoice
+    from queryprof.region.identity import region_trace_path
+    from queryprof.region.live import DAMAGED
+    from queryprof.region.region import Region
+    from queryprof.region.region_files import is_living, readable_regions
+
+    calls = CallChoice(start_unix_ns, end_unix_ns)
+    if target is not None and not target.isdecimal():
+        return read_combined_profile(target, calls)
+    pids = None if target is None else {int(target)}
+    traces: dict[str, None] = {}
+    for path in readable_regions(pids=pids):
+        try:
+            region = Region(path=path)
+            if is_living(region) and (pids is None or region["pid"] in pids):
+                traces[region_trace_path(region)] = None
+            region.close()
+        except DAMAGED:
+            continue  # it is being created, or was just removed
+    if not traces:
+        which = f"process {target} is not" if target else "no process is"
+        raise QueryprofError(f"last: {which} being recorded; give a trace or a directory")
+    return read_profiles(list(traces), calls=calls)[0]
+
+
+def _time_before(text: str) -> int:
+    """Return the latest local time, in Unix time (ns), that a text names before now."""
+    now = datetime.now().astimezone()
+    for form in TIMES:
+        try:
+            at = datetime.strptime(text, form).astimezone()
+        except ValueError:
+            continue
+        if "%Y" not in form:
+            at = datetime.combine(now.date(), at.time()).astimezone()
+            at -= timedelta(days=at > now)
+        return int(at.timestamp() * 1e9)
+    raise click.BadParameter(f"{text!r} is not a time: 03:12, 03:12:07, 2026-05-01 03:12")
