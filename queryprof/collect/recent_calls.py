@@ -102,4 +102,4 @@ def open_calls(region: Region) -> Iterator[tuple[Key, int]]:
 def _calls(region: Region, *stages: int) -> Iterator[tuple[int, Key, int, int]]:
     for stage, ignored, *key, started, ticks in region.rows("calls", CALL):
         if stage in stages and started and not ignored:
-            yield stage, tuple(key), started, ticks  # type: ignore[misc]
+            yield stage, tuple(key), started, ticks

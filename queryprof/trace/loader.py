@@ -206,10 +206,10 @@ class _Loader:
         aggregates = [(row[0], row[1:6]) for row in self._rows("aggregate")]
         self._keep_known("aggregate", aggregates)
         ended = [
-            RecentCall(*key, start, duration_ns, bool(failed))
+            _build_row(RecentCall, *key, start, duration_ns, bool(failed))
             for key, start, duration_ns, failed in self._rows("recent_call")
         ]
-        in_progress = [RecentCall(*row, None, False) for row in self._rows("open_call")]
+        in_progress = [_build_row(RecentCall, *row, None, False) for row in self._rows("open_call")]
         return tuple(sorted((*ended, *in_progress), key=lambda one: one.start_unix_ns))
 
     def _loops(self) -> Iterator[Loop]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TextIO
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.lock_holders import LockHolders, host_by_process
@@ -28,7 +28,8 @@ from queryprof.report.terminal.console import (
 STATEMENTS, CALLS, WAITS, STALLS = 8, 8, 8, 4
 """Numbers of rows to show."""
 
-INDENT = 5
+MAX_CHARACTERS = 200
+"""Characters of a statement to show."""
 
 
 def print_last(
@@ -60,11 +61,12 @@ class _View:
             f" {clock_time(period.end_unix_ns)}"
         )
         failed = sum(call.has_failed for call in now.calls)
-        in_progress = sum(call.duration_ns is None for call in now.calls)
+        open_calls = sum(call.duration_ns is None for call in now.calls)
+        processes = len({call.thread.process_id for call in now.calls})
         yield Text(
-            f"{counted(len(now.calls), 'call')} of"
-            f" {counted(len({call.thread.process_id for call in now.calls}), 'process')}"
-            f", {count(failed)} failed, {count(in_progress)} in progress"
+            f"{counted(len(now.calls), 'call')} of {count(processes)}"
+            f" process{'' if processes == 1 else 'es'}, {count(failed)} failed,"
+            f" {count(open_calls)} not ended"
         )
         for process, first_unix_ns in now.earliest_unix_ns:
             yield Text(
@@ -114,7 +116,7 @@ class _View:
         ns = call_duration_ns(call, self._activity.period.end_unix_ns)
         ended = ""
         if call.duration_ns is None:
-            ended = ", in progress"
+            ended = ", not ended"
         elif call.has_failed:
             ended = ", failed"
         head = Text.assemble(
@@ -123,9 +125,8 @@ class _View:
             (ended, "red"),
             "  ",
             (self._places.frame(call.path[0]) if call.path else "(unknown)", "bold cyan"),
-            f"  {self._thread(call.thread)}",
         )
-        return _two_lines(head, Text(call.statement), 16)
+        return _two_lines(head, Text(f"{self._thread(call.thread)}: {call.statement}"), 16)
 
     def _locks(self) -> Iterator[RenderableType]:
         now, period = self._activity, self._activity.period
@@ -199,8 +200,6 @@ class _View:
                 yield self._call(call)
 
 
-def _two_lines(head: RenderableType, statement: Text, indent: int) -> RenderableType:
-    from rich.console import Group
-
-    statement.truncate(200, overflow="ellipsis")
-    return Group(head, Padding(statement, (0, 0, 0, indent)))
+def _two_lines(head: RenderableType, below: Text, indent: int) -> RenderableType:
+    below.truncate(MAX_CHARACTERS, overflow="ellipsis")
+    return Group(head, Padding(below, (0, 0, 0, indent)))
