@@ -23,7 +23,8 @@ TIMES = ("%H:%M", "%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
 @click.command()
 @click.argument("words", nargs=-1, metavar="[DURATION] [TARGET]")
 @click.option("--around", help="Time in the middle of the period, such as 03:12 or 03:12:07.")
-def last(words: tuple[str, ...], around: str | None) -> None:
+@click.option("--html", "page", type=click.Path(), help="Also write a timeline to this HTML page.")
+def last(words: tuple[str, ...], around: str | None, page: str | None) -> None:
     """Show what recorded processes did in the last seconds.
 
     It lists the busiest statements, the longest calls, lock waits with the holders, and the last
@@ -43,7 +44,14 @@ def last(words: tuple[str, ...], around: str | None) -> None:
         profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
     report = Report(profile)
     period = Period(end_unix_ns - length_ns, end_unix_ns)
-    print_last(report, recent_activity(report, period))
+    activity = recent_activity(report, period)
+    print_last(report, activity)
+    if page is not None:
+        from queryprof.output_file import write_output
+        from queryprof.report.html.html_report import MARK
+        from queryprof.report.html.timeline import timeline_page
+
+        write_output(page, timeline_page(report, activity).encode(), MARK.encode())
 
 
 def _duration_and_target(words: tuple[str, ...]) -> tuple[float, str | None]:
