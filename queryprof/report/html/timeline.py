@@ -25,6 +25,9 @@ from queryprof.report.terminal.last import clock_time
 WIDTH, LEFT = 1200, 230
 """Pixels of the picture, and of its names."""
 
+CHARACTER, MIN_LABELLED = 7, 60
+"""Pixels of a character, and of the shortest bar with a label."""
+
 LANE, BAR, GAP = 26, 16, 14
 """Pixels between two lanes, of a bar, and between two groups of lanes."""
 
@@ -47,6 +50,7 @@ body { margin: 24px auto; max-width: 1240px; padding: 0 16px; background: var(--
 h1 { font-size: 20px; } ul { padding: 0; list-style: none; } li { margin: 2px 0; }
 code { font-size: 13px; } svg { width: 100%; height: auto; }
 text { fill: var(--text); font: 12px system-ui, sans-serif; } .dim { fill: var(--dim); }
+.label { pointer-events: none; }
 .line { stroke: var(--line); } .held { fill: var(--held); } .wait { fill: var(--bad); }
 .stall { fill: none; stroke: var(--bad); stroke-width: 2; }
 .failed { stroke: var(--bad); stroke-width: 2; } .open { fill-opacity: .45; stroke: currentColor;
@@ -84,6 +88,7 @@ class _Mark:
     duration_ns: int
     kind: str
     title: str
+    label: str = ""
 
 
 def timeline_page(report: Report, activity: RecentActivity) -> str:
@@ -183,7 +188,7 @@ class _Picture:
 
     def _name(self, name: str) -> None:
         place = {"x": "0", "y": str(self._y + BAR - 3)}
-        SubElement(self._svg, "text", place).text = _cut(name, LEFT // 7)
+        SubElement(self._svg, "text", place).text = _cut(name, LEFT // CHARACTER)
         self._y += LANE
 
     def _bar(self, mark: _Mark, y: int) -> None:
@@ -204,6 +209,10 @@ class _Picture:
         )
         times = f"{clock_time(mark.start_unix_ns)}, {duration(mark.duration_ns)}"
         SubElement(bar, "title").text = _cut(f"{times}: {mark.title}")
+        if mark.label and width >= MIN_LABELLED:
+            place = {"x": f"{self._x(start) + 4:.1f}", "y": str(y + BAR - 4), "class": "label"}
+            label = _cut(mark.label, int((width - 8) / CHARACTER))
+            SubElement(self._svg, "text", place).text = label
 
     def _visible_marks(self, marks: Iterable[_Mark]) -> Iterator[_Mark]:
         """Combine neighbors that are too short to be seen into one bar."""
@@ -236,8 +245,9 @@ class _Picture:
         return _Mark(call.start_unix_ns, ns, kind, title)
 
     def _hold_mark(self, hold: LockEvent) -> _Mark:
-        title = f"held by {self._place(hold.path)}, {self._thread(hold.thread)}: {hold.statement}"
-        return _Mark(hold.start_unix_ns, hold.duration_ns, "held", title)
+        place = self._place(hold.path)
+        title = f"held by {place}, {self._thread(hold.thread)}: {hold.statement}"
+        return _Mark(hold.start_unix_ns, hold.duration_ns, "held", title, place)
 
     def _wait_mark(self, wait: LockEvent) -> _Mark:
         found = self._holders.refusing_holds(wait)
