@@ -167,6 +167,7 @@ class _Picture:
         self._axis()
         self._svg.set("viewBox", f"0 0 {WIDTH} {self._y + 8}")
         self._svg.set("role", "img")
+        self._svg.set("aria-label", "Calls, locks and stalls over time")
         return self._svg
 
     def _axis(self) -> None:
