@@ -147,7 +147,8 @@ def _cautions(profile: Profile) -> list[str]:
             f"{_name_processes(killed, 'has', 'have')} no recorded end (a signal, os._exit(),"
             " Pool.terminate(), another container): "
             + ("" if profile.left_out else "only calls in progress are missing; ")
-            + "run times and the use of threads are lower bounds"
+            + "run times and the use of threads are lower bounds; `queryprof last` shows the last"
+            " calls"
         )
     cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.unlisted:

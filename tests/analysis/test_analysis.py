@@ -112,6 +112,7 @@ def test_the_overview_lists_what_is_unknown() -> None:
     cautions = " ".join(overview_of(profile).cautions)
     for word in (
         "process 101 has no recorded end",
+        "`queryprof last` shows the last calls",
         "7 executions are under (other)",
         "of 2 executions are unknown",
         "unknown: no",
