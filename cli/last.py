@@ -39,8 +39,9 @@ def last(words: tuple[str, ...], around: str | None, page: str | None) -> None:
     length_ns = int(seconds * 1e9)
     end_unix_ns = unix_ns() if around is None else _time_before(around) + length_ns // 2
     profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
-    if around is None and end_of_recording(profile) < end_unix_ns:  # its processes have ended
-        end_unix_ns = end_of_recording(profile)
+    ended_unix_ns = end_of_recording(profile)
+    if around is None and ended_unix_ns is not None:
+        end_unix_ns = ended_unix_ns
         profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
     report = Report(profile)
     period = Period(end_unix_ns - length_ns, end_unix_ns)

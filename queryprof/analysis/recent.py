@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site
 from queryprof.analysis.report import Report
-from queryprof.core.wall_clock import LATEST_UNIX_NS
 from queryprof.model import LockEvent, Process, Profile, RecentCall, StallEvent, Thread
 from queryprof.operations import FETCH_OPERATIONS, POOL_WAIT
 
@@ -79,12 +78,10 @@ LAST_CALLS = 3
 """The number of calls to list of a killed process."""
 
 
-def end_of_recording(profile: Profile) -> int:
-    """Return when the newest process ended, in Unix time (ns); for a running one, the latest
-    possible time.
-    """
+def end_of_recording(profile: Profile) -> int | None:
+    """Return when the newest process ended, in Unix time (ns); None if a process still runs."""
     if profile.running:
-        return LATEST_UNIX_NS
+        return None
     return max((one.end_unix_ns for one in profile.processes), default=0)
 
 

@@ -95,8 +95,9 @@ def recent_call_rows(
 
 def open_calls(region: Region) -> Iterator[tuple[Key, int]]:
     """Yield the key of each call in progress, and its start (Unix time in ns)."""
-    for _, key, started, _ in _calls(region, BEGINNING):
-        yield key, region.unix_ns(started)
+    for _, key, started, ticks in _calls(region, BEGINNING):
+        if not ticks:  # otherwise they still belong to the call before
+            yield key, region.unix_ns(started)
 
 
 def _calls(region: Region, *stages: int) -> Iterator[tuple[int, Key, int, int]]:

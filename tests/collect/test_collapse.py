@@ -384,9 +384,7 @@ def change(path: str, sql: str) -> None:
 
 
 def test_processes_that_are_given_twice(queryprof: Run) -> None:
-    """They are added twice, and one line says so. This includes an earlier merge in the
-    directory.
-    """
+    """They are added twice, and one line says so. This includes an earlier merge."""
     Path("day").mkdir()
     processes("day/a.qprof", 1)
     processes("day/b.qprof", 1, first=1)

@@ -184,7 +184,6 @@ qp_execution *qp_execution_reserve_slot(void)
                 flush_and_free(e); /* its call was in progress when the others were freed */
             }
             e->in_use = true;
-            e->started_ticks = 0;
             e->stage = QP_STAGE_BEGINNING;
             return e;
         }
@@ -284,10 +283,8 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
 /* Adds the settled time to the execution's span. */
 static void add_to_span(const qp_execution *e, plot plotted)
 {
-    const qp_execution_work work = {.start_ticks = e->started_ticks,
-                                    .end_ticks = plotted.end_ticks,
-                                    .self_ns = plotted.self_ns,
-                                    .rows = plotted.rows};
+    const qp_execution_work work = {e->started_ticks, plotted.end_ticks, plotted.self_ns,
+                                    plotted.rows};
     qp_span_add_database(e, &work);
 }
 
@@ -298,10 +295,9 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
         return;
     }
     plot plotted = {0};
-    bool is_new = e->stage == QP_STAGE_BEGUN;
     uint32_t settled_in = e->generation;
     qp_aggregate *sums = aggregate_of_begin(e);
-    if (is_new) {
+    if (e->stage == QP_STAGE_BEGUN) {
         settle_beginning(e, sums, &plotted);
         settled_in = e->generation;
     }

@@ -146,8 +146,8 @@ static inline bool begin_execution(qp_call *call)
         qp_first_run_begin(call, connection, ours);
     }
     push_active(call, &e->meter);
-    e->ticks = 0;
-    e->started_ticks = call->active.start_ticks; /* readers see the call in progress */
+    e->started_ticks = call->active.start_ticks; /* readers see the call in progress: */
+    e->ticks = 0;                                /* it has no duration yet */
     return true;
 }
 

@@ -171,7 +171,6 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     }
     e->in_use = false;
     e->cursor = NULL;
-    e->started_ticks = call->active.start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
     e->rows = rows;
