@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, parse_source, spans_line
@@ -88,6 +89,8 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
             return kind
+    if not _calls_more_than_builtins(here) and (kind := _lazy_reduction(tree, here, line)):
+        return kind
     return _later_reduction(tree, here, line) or _sum_in_loop(here, line)
 
 
@@ -160,18 +163,58 @@ def _later_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> st
     name = assigned[-1].targets[0] if assigned else None
     if not isinstance(name, ast.Name) or not _keeps_rows(assigned[-1].value):
         return ""
-    functions = [
-        one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and spans_line(one, line)
-    ]
-    inside = list(ast.walk(functions[-1] if functions else tree))
-    loads = {
-        id(one)
-        for one in inside
-        if isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load)
-    }
+    inside = _nodes_of_function(tree, line)
+    loads = {id(one) for one in _loads_of(name.id, inside)}
     kinds = {id(rows): kind for rows, kind in _find_reductions(inside) if id(rows) in loads}
     found = set(kinds.values())
     return found.pop() if len(found) == 1 and loads == kinds.keys() else ""
+
+
+def _nodes_of_function(tree: ast.Module, line: int) -> list[ast.AST]:
+    """Return the nodes of the innermost function around a line, or of the module."""
+    functions = [
+        one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and spans_line(one, line)
+    ]
+    return list(ast.walk(functions[-1] if functions else tree))
+
+
+def _loads_of(name: str, nodes: Iterable[ast.AST]) -> list[ast.Name]:
+    return [
+        one
+        for one in nodes
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+    ]
+
+
+def _calls_more_than_builtins(nodes: Iterable[ast.AST]) -> bool:
+    calls = [one.func for one in nodes if isinstance(one, ast.Call)]
+    return not all(isinstance(one, ast.Name) and hasattr(builtins, one.id) for one in calls)
+
+
+def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
+    """Return the kind of result of a line that executes a lazy query by its name, as in
+    `len(query)` or `if query:`. Other uses of the name may only make further queries of it, as in
+    `query.filter(...)`.
+    """
+    inside = _nodes_of_function(tree, line)
+    kinds = {id(rows): kind for rows, kind in (*_find_reductions(inside), *_truth_tests(inside))}
+    names = [one for one in here if isinstance(one, ast.Name) and id(one) in kinds]
+    names = [one for one in names if spans_line(one, line)]
+    if len(names) != 1:
+        return ""
+    bases = {id(one.value) for one in inside if isinstance(one, ast.Attribute)}
+    loads = {id(one) for one in _loads_of(names[0].id, inside)}
+    return kinds[id(names[0])] if loads <= kinds.keys() | bases else ""
+
+
+def _truth_tests(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the values of which a condition only asks whether they are empty."""
+    for one in nodes:
+        test = one.test if isinstance(one, ast.If | ast.While | ast.IfExp) else None
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        if isinstance(test, ast.Name):
+            yield test, EXISTS
 
 
 def _sum_in_loop(here: Sequence[ast.AST], line: int) -> str:

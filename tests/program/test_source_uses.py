@@ -64,6 +64,30 @@ def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
 @pytest.mark.parametrize(
     ("code", "use"),
     [
+        ("return len(query)", "count"),
+        ("return [len(query), len(query.filter(a=1))]", ""),  # not the line of one query
+        ("n = len(query)\n    return n, query.filter(a=1)", "count"),
+        ("n = len(query)\n    return n, query[0]", ""),
+        ("n = len(query)\n    return n, list(query)", ""),
+        ("if query:\n        return 1", "exists"),
+        ("if not query:\n        return 1", "exists"),
+        ("while query:\n        query = query.filter(a=1)", "exists"),
+        ("return 1 if query else 2", "exists"),
+        ("if query:\n        return query", ""),
+        ("if query.all():\n        return 1", ""),
+        ("if query > 3:\n        return 1", ""),
+        ("load(len(query))", ""),  # load() may be what executes the query
+        ("print(len(query))", "count"),
+    ],
+)
+def test_what_a_line_reduces_a_lazy_query_to(code: str, use: str) -> None:
+    """The query was made in another line, and this line executes it."""
+    assert row_reduction(f"def f(query):\n    {code}\n", 2) == use
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
         ("return len(room.messages)", "count"),
         ("rows.append((room.name, len(room.messages)))", "count"),
         ("rows.append((room.messages[0], len(room.messages)))", ""),
