@@ -7,7 +7,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import NamedTuple
 
-from queryprof.region.pending import BEGINNING, BEGUN, KEY, SETTLING
+from queryprof.region.pending import BEGINNING, BEGUN, KEY, SETTLED, SETTLING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,9 +79,12 @@ def recent_call_rows(
         and same == (start, duration_ns, aggregate)
     ]
     known = {start for _, start, *_ in found}
-    for _, key, started, ticks in _calls(region, BEGUN, SETTLING):
+    oldest = min(known, default=0)
+    for stage, key, started, ticks in _calls(region, BEGUN, SETTLING, SETTLED):
         start, number = region.unix_ns(started), ids.get(key)
-        if number is not None and start not in known:
+        # A settled call that is older than the ring was overwritten, and not missed.
+        is_missed = start not in known and (stage != SETTLED or start > oldest)
+        if number is not None and is_missed:
             found.append((number, start, region.ns(ticks), 0))
     found = [
         row

@@ -228,7 +228,6 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
     qp_aggregate_add_calls(sums, 1, ns, self_ns, e->rows, ns, ns);
     qp_change_ends(sums);
     e->duration_ns = ns;
-    e->recent_call = qp_recent_call_add(e->started_ticks, ns, e->began_row);
     e->settled_ns = -1;
     e->fetched = e->rows;
     e->stack = 0;
@@ -256,7 +255,6 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_change_ends(sums);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
-    qp_recent_call_lengthen(e->recent_call, e->started_ticks, e->duration_ns);
     *plotted =
         (plot){plotted->calls ? plotted->from_ticks : e->plotted_ticks, p->last_ticks,
                plotted->calls + p->calls, plotted->rows + p->rows, plotted->self_ns + self_ns};
@@ -295,15 +293,17 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
         return;
     }
     plot plotted = {0};
+    bool is_new = e->stage == QP_STAGE_BEGUN;
     uint32_t settled_in = e->generation;
     qp_aggregate *sums = aggregate_of_begin(e);
-    if (e->stage == QP_STAGE_BEGUN) {
+    if (is_new) {
         settle_beginning(e, sums, &plotted);
         settled_in = e->generation;
     }
     if (e->pending.calls) {
         settle_rows(e, sums, &plotted);
     }
+    qp_recent_call_settle(e, is_new);
     settle_duration(e, settled_in, sums);
     qp_timeline_add(plotted.from_ticks, plotted.end_ticks, plotted.calls, plotted.rows,
                     plotted.self_ns);

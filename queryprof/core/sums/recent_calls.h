@@ -1,10 +1,11 @@
 /* The newest calls of the process, in a ring: what the process did last, also after it was killed.
- * A call without a place in the ring has the place QP_NO_RECENT_CALL. */
+ */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "memory/execution_row.h"
 #include "memory/region.h"
 #include "memory/sampled_row.h"
 #include "runtime/compiler.h"
@@ -30,36 +31,32 @@ static inline qp_recent_call_row *qp_recent_call(uint32_t place, uint64_t starte
                                                                                             : NULL;
 }
 
-/* Adds a call to the ring, in the place of the oldest call if the ring is full. `aggregate` is the
- * number of its row in the aggregates. Returns its place in the ring. */
-static inline uint32_t qp_recent_call_add(uint64_t started_ticks, int64_t duration_ns,
-                                          uint32_t aggregate)
+/* Adds a new call to the ring, in the place of the oldest call if the ring is full. For other calls
+ * it changes the duration, unless newer calls have taken their places. */
+static inline void qp_recent_call_settle(qp_execution *e, bool is_new)
 {
+    qp_recent_call_row *rows = qp_first_row(QP_RECENT_CALL_ROWS);
+    if (!is_new) {
+        qp_recent_call_row *row = qp_recent_call(e->recent_call, e->started_ticks);
+        if (row) {
+            row->duration_ns = (float)e->duration_ns;
+        }
+        return;
+    }
     uint32_t place = qp_next_recent_call;
     if (place >= qp_row_count(QP_RECENT_CALL_ROWS)) {
         place = qp_recent_calls_grow_or_turn();
         if (place == QP_NO_RECENT_CALL) {
-            return place;
+            return;
         }
     }
     qp_next_recent_call = place + 1;
-    qp_recent_call_row *row = (qp_recent_call_row *)qp_first_row(QP_RECENT_CALL_ROWS) + place;
-    row->started_ticks = 0; /* readers skip the row meanwhile */
+    e->recent_call = place;
+    rows[place].started_ticks = 0; /* readers skip the row meanwhile */
     atomic_thread_fence(memory_order_release);
-    row->duration_ns = (float)duration_ns;
-    row->aggregate = aggregate;
-    qp_release_store(&row->started_ticks, started_ticks);
-    return place;
-}
-
-/* Changes the duration of a call, unless newer calls have taken its place. */
-static inline void qp_recent_call_lengthen(uint32_t place, uint64_t started_ticks,
-                                           int64_t duration_ns)
-{
-    qp_recent_call_row *row = qp_recent_call(place, started_ticks);
-    if (row) {
-        row->duration_ns = (float)duration_ns;
-    }
+    rows[place].duration_ns = (float)e->duration_ns;
+    rows[place].aggregate = e->began_row;
+    qp_release_store(&rows[place].started_ticks, e->started_ticks);
 }
 
 /* Marks a call as failed, unless newer calls have taken its place. */
