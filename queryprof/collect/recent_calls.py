@@ -79,7 +79,7 @@ def recent_call_rows(
         and same == (start, duration_ns, aggregate)
     ]
     known = {start for _, start, *_ in found}
-    oldest = min(known, default=0)
+    oldest = min(known, default=LATEST_UNIX_NS)
     for stage, key, started, ticks in _calls(region, BEGUN, SETTLING, SETTLED):
         start, number = region.unix_ns(started), ids.get(key)
         # A settled call that is older than the ring was overwritten, and not missed.
