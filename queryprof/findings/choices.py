@@ -59,14 +59,12 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             evidence=(*finding.evidence, *known.evidence),
             fix=f"{finding.fix} Pass its values as parameters.",
         )
+    if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
+        made, repeated = sorted((known, finding), key=lambda one: one.category)
+        if not made.doubt:  # its line needs no objects: fewer queries would make as many
+            return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
-        if finding.gain_ns >= 2 * known.gain_ns:
-            return replace(finding, evidence=(*finding.evidence, *known.evidence))
-        other = (
-            f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
-            f" {finding.fix}"
-        )
-        return replace(known, evidence=(*known.evidence, other))
+        return _transaction_or_query(known, finding)
     if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
         return _with_repeat_advice(known, finding)
     if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
@@ -74,6 +72,17 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
     is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
     index = () if is_copy else _index_evidence(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
+
+
+def _transaction_or_query(known: Finding, finding: Finding) -> Finding:
+    """Choose between one transaction for many queries and one query instead of them."""
+    if finding.gain_ns >= 2 * known.gain_ns:
+        return replace(finding, evidence=(*finding.evidence, *known.evidence))
+    other = (
+        f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
+        f" {finding.fix}"
+    )
+    return replace(known, evidence=(*known.evidence, other))
 
 
 def _may_be_cause(known: Finding, finding: Finding) -> bool:

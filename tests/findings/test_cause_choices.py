@@ -11,6 +11,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
+from queryprof.findings.choices import choose_between_findings
 from queryprof.findings.find import _merge_consequence, find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.locks import Consequence
@@ -369,3 +370,15 @@ def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
 
     found = find_all(Report(profile_of(one)), loop, {}, makes_tasks=lambda _: makes_tasks)
     assert [each.severity for each in found if each.category == "n_plus_one"] == [severity]
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("doubt", ["", "?"])
+def test_a_line_that_needs_no_objects_is_told_so(doubt: str, is_reversed: bool) -> None:
+    """`if query:` in a loop: prefetching would make the same objects."""
+    site = CallSite(QUERY, (MAIN,))
+    repeated = Finding("n_plus_one", Severity.HIGH, 0.5, 9 * MS, READ, site, None, (), "Join.", "")
+    made = replace(repeated, category="many_objects", fix="Use `.exists()`.", doubt=doubt)
+    pair = (made, repeated) if is_reversed else (repeated, made)
+    chosen = pair[0] if doubt else made
+    assert choose_between_findings(*pair).category == chosen.category
