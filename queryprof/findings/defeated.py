@@ -229,6 +229,14 @@ def _reason_index_unused(
                 function_call_advice(operand, functions)
                 or (plain_column_advice(operand) if is_call else arithmetic),
             )
+        if comparison.operator in ("LIKE", "GLOB") and len(other) > 1:
+            return _Reason(
+                f"{column} {comparison.operator} {operand_text(statement, other)}: SQLite uses no"
+                " index for a pattern that the statement puts together",
+                "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")`"
+                f" in place of `.startswith(text)`), and create an index on ({column} COLLATE"
+                " NOCASE) for patterns that begin with letters.",
+            )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
                 f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"

@@ -34,8 +34,9 @@ LONGEST_S = 60.0
 
 
 @contextmanager
-def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
-    """Return an event that is set some time after the watchdog has sampled a stall.
+def until_seen(more_s: float = 0.3, least_ns: int = 0) -> Iterator[threading.Event]:
+    """Return an event that is set some time after the watchdog has sampled a stall, and has
+    recorded more than `least_ns` of it.
 
     A step that lasts until then is seen on any machine.
     """
@@ -45,7 +46,7 @@ def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
 
     def watch() -> None:
         end_s = time.monotonic() + LONGEST_S
-        while stalls() == before and time.monotonic() < end_s:
+        while stalls() <= before + least_ns and time.monotonic() < end_s:
             time.sleep(0.01)
         time.sleep(more_s)
         seen.set()

@@ -168,7 +168,7 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
     path = script(
         QUERY + "import os, signal\n"
         "async def main():\n"
-        "    with until_seen(0.5) as seen: seen.wait(60)\n"
+        "    with until_seen(least_ns=500_000_000) as seen: seen.wait(60)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
