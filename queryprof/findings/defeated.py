@@ -229,21 +229,8 @@ def _reason_index_unused(
                 function_call_advice(operand, functions)
                 or (plain_column_advice(operand) if is_call else arithmetic),
             )
-        if comparison.operator in ("LIKE", "GLOB") and len(other) > 1:
-            return _Reason(
-                f"{column} {comparison.operator} {operand_text(statement, other)}: SQLite uses no"
-                " index for a pattern that the statement puts together",
-                "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")`"
-                f" in place of `.startswith(text)`), and create an index on ({column} COLLATE"
-                " NOCASE) for patterns that begin with letters.",
-            )
         if comparison.operator in ("LIKE", "GLOB"):
-            return _Reason(
-                f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"
-                " with %",
-                f"Create an index on ({column} COLLATE NOCASE) for patterns that begin with"
-                " letters. To find words inside texts, use FTS5.",
-            )
+            return _reason_pattern(statement, other, column, comparison.operator)
         if guesses and comparison.operator in SEARCHING:
             return _Reason(
                 f"{column} and the other operand differ in type or collation, or OR joins the"
@@ -251,6 +238,28 @@ def _reason_index_unused(
                 "Give both columns the same type (and collation), or CAST the other side.",
             )
     return None
+
+
+def _reason_pattern(
+    statement: str, pattern: Sequence[Token], column: str, operator: str
+) -> _Reason:
+    """Return the reason why a pattern cannot use the index on a column. SQLite uses an index only
+    for a pattern that is one literal or parameter
+    (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """
+    if len(pattern) > 1:
+        return _Reason(
+            f"{column} {operator} {operand_text(statement, pattern)}: SQLite uses no index for a"
+            " pattern that the statement puts together",
+            "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")` in"
+            f" place of `.startswith(text)`), and create an index on ({column} COLLATE NOCASE) for"
+            " patterns that begin with letters.",
+        )
+    return _Reason(
+        f"{column} LIKE needs an index that ignores case, and a pattern that does not begin with %",
+        f"Create an index on ({column} COLLATE NOCASE) for patterns that begin with"
+        " letters. To find words inside texts, use FTS5.",
+    )
 
 
 def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:

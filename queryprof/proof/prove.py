@@ -40,6 +40,7 @@ from queryprof.proof.schema import DatabaseSchema, read_schema
 from queryprof.proof.search import ChangeSearch, Step
 from queryprof.proof.workload import RecordedQuery, recorded_queries
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
+from queryprof.sql.temporary_tables import temporary_tables
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
@@ -186,7 +187,13 @@ def _queries_to_prove(
         accesses.close()
     if not queries:
         raise ProofError(f"{database}: the recording has no statement that reads or writes a table")
-    missing = [found for query in queries if (found := MISSING.match(query.reason))]
+    dropped = temporary_tables(one.statement for one in report.profile.aggregates)
+    missing = [
+        found
+        for query in queries
+        if (found := MISSING.match(query.reason))
+        and found[2].rpartition(".")[2].lower() not in dropped
+    ]
     if len(missing) == len(queries):
         names = sorted({f"{found[1]} {found[2]}" for found in missing})
         raise ProofError(

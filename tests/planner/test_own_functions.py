@@ -70,3 +70,31 @@ def test_an_index_on_the_argument_is_of_no_use(sql: str, words: str) -> None:
     found = [one for one in findings_of(Report(recording.profile)) if one.statement == sql]
     assert [one.category for one in found] == ["index_defeated"]
     assert words in found[0].fix
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT id FROM song WHERE title LIKE ?", "Create an index on (title COLLATE NOCASE)"),
+        ("SELECT id FROM song WHERE title LIKE ? || '%'", "Pass the pattern as one value"),
+    ],
+)
+def test_a_pattern_that_the_statement_puts_together_uses_no_index(sql: str, words: str) -> None:
+    connection = sqlite3.connect("songs.db")
+    with queryprof.profile() as recording:
+        connection.execute("CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT)")
+        connection.execute("CREATE INDEX song_title ON song (title)")
+        rows = [(f"a{n}",) for n in range(20_000)]
+        connection.executemany("INSERT INTO song (title) VALUES (?)", rows)
+        for _ in range(5):
+            connection.execute(sql, ("a777",)).fetchall()
+        connection.commit()
+    connection.execute("CREATE INDEX song_nocase ON song (title COLLATE NOCASE)")
+    (*_, plan) = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("a777%",)).fetchone()
+    connection.close()
+    normal_form = sql.replace("'%'", "?")
+    found = next(
+        one for one in findings_of(Report(recording.profile)) if one.statement == normal_form
+    )
+    assert words in found.fix
+    assert plan.startswith("SEARCH") == ("Create" in words)

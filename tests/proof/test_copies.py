@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,26 @@ def bad(queryprof: Run, trace: Path, database: Path) -> str:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1, result.stderr
     return str(result.stderr)
+
+
+def test_a_temporary_table_that_is_gone_is_no_other_database(
+    queryprof: Run, script: Callable[..., Path]
+) -> None:
+    """All statements need the table, so none is measured; the findings are printed."""
+    text = """
+import sqlite3
+db = sqlite3.connect("app.db", isolation_level=None)
+db.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY)")
+db.execute("CREATE TEMP TABLE wanted (id INTEGER)")
+for number in range(300):
+    db.execute("INSERT INTO wanted VALUES (?)", (number,))
+db.execute("SELECT count(*) FROM t JOIN wanted USING (id)").fetchall()
+db.execute("DROP TABLE wanted")
+"""
+    queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", script(text))
+    result = queryprof("analyze", "x.qprof", "--prove", "--db", "app.db")
+    assert result.returncode == 0, result.stderr
+    assert "no such table: wanted" in result.stdout
 
 
 @pytest.mark.slow
