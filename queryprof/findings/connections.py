@@ -16,6 +16,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import SERVERS
 from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.libraries import is_unknown_library
+from queryprof.findings.maintenance import is_maintenance
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -124,7 +125,8 @@ def _is_connection_setup(group: StatementGroup, opened: int) -> bool:
     """Return whether the statement prepares a connection, and runs for at least half of the
     connections.
     """
-    return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
+    is_setup = group.verb in SETUP and not is_maintenance(group.statement)
+    return is_setup and group.totals.statement_executions >= MIN_USED * opened
 
 
 def _uses_excess_vm_steps(group: StatementGroup) -> bool:

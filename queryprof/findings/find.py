@@ -41,6 +41,7 @@ from queryprof.findings.choices import (
     choose_between_findings,
 )
 from queryprof.findings.finding import Finding, Severity, importance_key, most_severe
+from queryprof.findings.maintenance import is_maintenance
 from queryprof.findings.merging import merge_same_cause
 from queryprof.findings.program import Program
 from queryprof.findings.source_lines import (
@@ -299,7 +300,8 @@ def find_all(
             if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)
-            if finding.category in CONNECTION_SYMPTOMS and place in connected:
+            is_symptom = finding.category in CONNECTION_SYMPTOMS and place in connected
+            if is_symptom and not is_maintenance(finding.statement):
                 continue
             if finding.category == "connection_per_query":
                 connected |= connections.statements_on_connections(program, finding)

@@ -16,7 +16,7 @@ from queryprof.findings.heavy_causes import (
     cause_of_heavy_statement,
     python_calls_note,
 )
-from queryprof.findings.locks import VACUUM_RARELY
+from queryprof.findings.maintenance import MAINTENANCE_KINDS
 from queryprof.findings.program import Program
 
 AWAITED = {
@@ -125,8 +125,8 @@ def _is_single_insert(group: StatementGroup) -> bool:
     return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
 
 
-def _is_vacuum(group: StatementGroup) -> bool:
-    return group.verb == "VACUUM"
+def _is_maintenance(group: StatementGroup) -> bool:
+    return any(is_of_kind(group) for is_of_kind, _, _ in MAINTENANCE_KINDS)
 
 
 def _is_schema_change(group: StatementGroup) -> bool:
@@ -154,6 +154,7 @@ def _heavy_finding(
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
+    is_often = runs > 1 and _is_maintenance(group)  # its fix is known
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.make_finding(
         cause.category,
@@ -170,7 +171,7 @@ def _heavy_finding(
         cause.fix,
         program.innermost_loop(group),
         doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
-        most=Severity.MEDIUM if cause.fix is not fix else Severity.LOW,
+        most=Severity.MEDIUM if cause.fix is not fix or is_often else Severity.LOW,
     )
 
 
@@ -224,11 +225,7 @@ KINDS = (
         "single-row INSERT",
         "Insert many rows with one call: executemany().",
     ),
-    (
-        _is_vacuum,
-        "VACUUM",
-        VACUUM_RARELY,
-    ),
+    *MAINTENANCE_KINDS,
     (
         _is_schema_change,
         "schema change",

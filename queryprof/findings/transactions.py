@@ -10,6 +10,7 @@ from queryprof.analysis.units import average, counted, duration
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import GroupsByFunction, StatementGroup
 from queryprof.findings.libraries import EXPIRES
+from queryprof.findings.maintenance import NEVER_IN_ONE, is_checkpoint
 from queryprof.findings.one_transaction import (
     BY_ITSELF,
     MEANWHILE,
@@ -35,11 +36,6 @@ FEW_IN_ONE = 5
 BATCH_ROWS = 500
 """At this many rows or more, a write is a batch. A commit costs as much as a few hundred rows
 (sqlite3_commits).
-"""
-
-NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
-"""Statements that SQLite refuses inside a transaction, or that do nothing there
-(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html).
 """
 
 MIN_COMMITS_PER_WRITE = 0.8
@@ -79,6 +75,7 @@ class _Commits:
 def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
     by_function = changes_by_function(program)
+    checkpoints = sum(g.totals.executions for g in program.all_groups if is_checkpoint(g))
     for group in program.all_groups:  # a write may be quick and its commit slow
         writes = _write_count(group)
         if not group.writes or writes < FEWEST:
@@ -105,7 +102,10 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
             continue
         # A transaction belongs to one file (or to several ATTACHed ones).
         files = program.database_file_count([group.statement])
-        if 2 * files > found.number or not _are_many_commits(program, found.number, found.cost_ns):
+        # A commit after a checkpoint syncs the log because of the checkpoint.
+        if 2 * max(files, checkpoints) > found.number or not _are_many_commits(
+            program, found.number, found.cost_ns
+        ):
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)

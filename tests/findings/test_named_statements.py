@@ -113,6 +113,54 @@ def test_what_no_transaction_takes_is_not_put_into_one() -> None:
     assert "freelist_count" in found.fix
 
 
+@pytest.mark.parametrize(
+    ("statement", "fix"),
+    [
+        ("PRAGMA wal_checkpoint(?)", "Leave checkpoints to SQLite"),
+        ("PRAGMA main.wal_checkpoint", "Leave checkpoints to SQLite"),
+        ("PRAGMA quick_check", "Check rarely"),
+        ("PRAGMA integrity_check(?)", "Check rarely"),
+        ("ANALYZE", "once the tables have changed much"),
+        ("PRAGMA optimize", "once the tables have changed much"),
+        ("PRAGMA table_info(t)", "Read the schema once"),
+        ("PRAGMA user_version", ""),
+    ],
+)
+@pytest.mark.parametrize(("count", "severity"), [(1, "low"), (2, "medium")])
+def test_statements_that_maintain_the_database(
+    statement: str, fix: str, count: int, severity: str
+) -> None:
+    found = findings(profile_of(aggregate(statement, SITE, ns=600 * MS, count=count)))
+    assert [one.severity for one in found if fix in one.fix] == [severity] * bool(fix)
+
+
+def test_schema_reads_of_many_tables_are_added_up() -> None:
+    """None of the 80 statements takes much."""
+    reads = [aggregate(f"PRAGMA table_info(t{n})", SITE, ns=8 * MS, count=9) for n in range(80)]
+    (found,) = findings(profile_of(*reads))
+    assert found.evidence[0].startswith("720 schema reads in 80 places")
+    assert found.gain_ns == 640 * MS
+
+
+@pytest.mark.parametrize(("checkpoints", "is_found"), [(50, True), (51, False)])
+def test_commits_that_sync_because_of_checkpoints_are_no_finding(
+    checkpoints: int, is_found: bool
+) -> None:
+    """Inside one transaction the checkpoints would fail."""
+    insert = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=100)
+    checkpoint = aggregate("PRAGMA wal_checkpoint", SITE, ns=10 * MS, count=checkpoints)
+    found = findings(profile_of(insert, commits(400), checkpoint))
+    assert ("commit_per_write" in {one.category for one in found}) is is_found
+
+
+def test_a_check_of_each_connection_is_not_the_time_of_connecting() -> None:
+    connect = aggregate("(connect)", SITE, ns=10 * MS, operation="connect", count=30)
+    check = aggregate("PRAGMA quick_check", SITE, ns=500 * MS, count=30)
+    found = {one.category: one for one in findings(profile_of(connect, check))}
+    assert found["heavy_query"].gain_ns == 500 * MS
+    assert "connection_per_query" not in found or found["connection_per_query"].gain_ns < 50 * MS
+
+
 def commits(ms: int) -> Aggregate:
     return aggregate("COMMIT", SITE, ns=ms * MS, operation="commit", count=100)
 

@@ -1,0 +1,90 @@
+"""Statements that maintain or describe a database: checks, checkpoints, statistics, the schema."""
+
+from __future__ import annotations
+
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.locks import VACUUM_RARELY
+from queryprof.sql.clauses import verb_of
+from queryprof.sql.tokens import tokens_of
+
+NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
+"""Statements that SQLite refuses inside a transaction, or that do nothing there
+(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html).
+"""
+
+CHECKS = frozenset({"quick_check", "integrity_check", "foreign_key_check"})
+LONG_PRAGMAS = CHECKS | {"wal_checkpoint", "optimize"}
+SCHEMA = frozenset(
+    {
+        "table_info",
+        "table_xinfo",
+        "table_list",
+        "index_list",
+        "index_info",
+        "index_xinfo",
+        "foreign_key_list",
+    }
+)
+
+
+def pragma_name(statement: str) -> str:
+    """Return the name of the pragma in lower case, without a schema; "" for other statements."""
+    tokens = tokens_of(statement)[:4]
+    if not tokens or tokens[0].keyword != "PRAGMA":
+        return ""
+    has_schema = len(tokens) > 3 and tokens[2].text == "."
+    return tokens[3 if has_schema else 1].named if len(tokens) > 1 else ""
+
+
+def is_maintenance(statement: str) -> bool:
+    """Return whether a kept connection does not save the time of the statement."""
+    return verb_of(statement) in ("VACUUM", "ANALYZE") or pragma_name(statement) in LONG_PRAGMAS
+
+
+def is_checkpoint(group: StatementGroup) -> bool:
+    return pragma_name(group.statement) == "wal_checkpoint"
+
+
+def is_check(group: StatementGroup) -> bool:
+    return pragma_name(group.statement) in CHECKS
+
+
+def is_schema_read(group: StatementGroup) -> bool:
+    return pragma_name(group.statement) in SCHEMA
+
+
+def is_analysis(group: StatementGroup) -> bool:
+    return group.verb == "ANALYZE" or pragma_name(group.statement) == "optimize"
+
+
+def is_vacuum(group: StatementGroup) -> bool:
+    return group.verb == "VACUUM"
+
+
+MAINTENANCE_KINDS = (
+    (is_vacuum, "VACUUM", VACUUM_RARELY),
+    (
+        is_checkpoint,
+        "checkpoint",
+        (
+            "Leave checkpoints to SQLite (PRAGMA wal_autocheckpoint): each one syncs the database"
+            " file, and makes the next COMMIT sync the log."
+        ),
+    ),
+    (
+        is_check,
+        "check",
+        "Check rarely, for example once at the start: a check reads the whole database.",
+    ),
+    (
+        is_schema_read,
+        "schema read",
+        "Read the schema once and keep it. PRAGMA schema_version tells when it has changed.",
+    ),
+    (
+        is_analysis,
+        "ANALYZE",
+        "Run ANALYZE, or PRAGMA optimize, once the tables have changed much: it reads all indexes.",
+    ),
+)
+"""Kinds of statements: a pattern, a name, and what to do about many of them."""
