@@ -32,6 +32,9 @@ made.
 """
 
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+MAX_WAIT_S = 0.5
+"""How often to look for the end of a command without a signal."""
+
 STOPPED, LOOK_S = ("T", "t"), 0.05
 """States of a stopped process, and how often the witness checks it."""
 
@@ -74,7 +77,7 @@ class SignalForwarding:
     def wait(self, child: subprocess.Popen[bytes]) -> int:
         """Wait for a command to end, stop and continue with it, and forward signals.
 
-        Signals are taken with sigwaitinfo, because a handler does not know the sender.
+        Signals are taken with sigtimedwait, because a handler does not know the sender.
 
         Returns:
             The return code of subprocess.
@@ -86,7 +89,10 @@ class SignalForwarding:
             for number in self._early:
                 child.send_signal(number)
             while (status := child.poll()) is None:
-                sent = signal.sigwaitinfo(waited)
+                # Another thread of this process may have taken the SIGCHLD.
+                sent = signal.sigtimedwait(waited, MAX_WAIT_S)
+                if sent is None:
+                    continue
                 if sent.si_signo == signal.SIGCHLD:
                     self._stop_with(child)
                 elif not self._is_own_signal(sent) and not self._was_sent_to_child(

@@ -177,6 +177,19 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert children() <= known
 
 
+def test_the_end_is_seen_if_another_thread_takes_the_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel gives SIGCHLD to any thread that does not block it. Here it comes too early."""
+    with SignalForwarding() as signals:
+        child = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        poll, polls = child.poll, [None]
+        monkeypatch.setattr(child, "poll", lambda: polls.pop() if polls else poll())
+        assert signals.wait(child) == 0
+    assert not polls
+
+
 def children() -> set[int]:
     """Return the ids of this process's children, including zombies."""
     found = set()
