@@ -8,7 +8,7 @@
 #include "sums/samples.h"
 
 enum {
-    PARAMETERS_SHOWN = 20,
+    PARAMETERS_SHOWN = 100,
     NOTED = 64,      /* latest executions whose texts are kept: a program may fetch their rows
                       * alternately */
     MAX_NOTED = 1000 /* maximum characters or bytes shown of one value, because formatting more
