@@ -46,6 +46,12 @@ OTHERS_WRITE = (
 )
 
 
+SLOW_SHARE = 0.2
+"""A query whose few repeats take at least this share of the time is reported."""
+
+FEW_EXECUTIONS = "Only few executions are known."
+
+
 def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         ratio = (
@@ -57,18 +63,20 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
             f"{percent(ratio)} of {average(group.given.samples)} sampled executions repeated"
             " recent parameters, and the process wrote nothing in between"
         )
-        # One sample is enough without parameters and writes.
-        if group.given.repeats and not (program.writes or parameters_in(group.statement)):
-            ratio, how_many, is_sure = (
-                (runs - group.processes) / max(1, runs),
-                "it has no parameters, and nothing was written",
-                True,
-            )
+        is_equal = not (program.writes or parameters_in(group.statement))
+        repeated_share = (runs - group.processes) / max(1, runs)
+        is_slow = program.share_of(group, group.cost_ns * repeated_share) >= SLOW_SHARE
+        are_few_slow = is_equal and is_slow and runs < FEW
+        # Without parameters and writes, one sample is enough, or none if few executions are slow.
+        if are_few_slow or (is_equal and group.given.repeats):
+            how_many = "it has no parameters, and nothing was written"
+            ratio, is_sure = repeated_share, runs >= FEW
         others = program.writing_process_ids - group.process_ids
-        is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
-        is_said = is_said and not is_volatile(group.statement)
+        is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
             is_said
+            and group.reads
+            and not is_volatile(group.statement)
             and not program.belongs_to_other_call(group)
             and not _is_lazy_load(program, group)
         ):
@@ -81,7 +89,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
                 program.innermost_loop(group),
-                doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
+                doubt=OTHERS_WRITE if others else "" if is_sure else FEW_EXECUTIONS,
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
             )
 
