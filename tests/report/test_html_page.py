@@ -165,7 +165,12 @@ def test_scripts_make_no_code_of_text() -> None:
     folder = files("queryprof.report.html").joinpath("page")
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted(
-        ["cards.css", *(f"{name}.js" for name in SCRIPTS), *(f"{name}.css" for name in STYLES)]
+        [
+            "cards.css",
+            "timeline.css",
+            *(f"{name}.js" for name in SCRIPTS),
+            *(f"{name}.css" for name in STYLES),
+        ]
     )
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|style=|https?:(?!//www\.w3\.org/2000/svg)"

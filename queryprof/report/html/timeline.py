@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib.resources import files
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from queryprof.analysis.lock_holders import LockHolders, host_by_process
@@ -38,30 +40,6 @@ COLOURS = 6
 MAX_LANES = 60
 TITLE_CHARACTERS = 300
 
-STYLE = """
-:root { color-scheme: light dark; --back: #fbfbf9; --text: #1b1b19; --dim: #5f5f5a;
-  --line: #dededa; --c0: #2c6db5; --c1: #b8860b; --c2: #25703a; --c3: #7b4fa3; --c4: #1d7f87;
-  --c5: #a0522d; --other: #9a9a94; --bad: #c4310b; --held: #b9b9b2; }
-@media (prefers-color-scheme: dark) { :root { --back: #161614; --text: #ecece7; --dim: #a5a59e;
-  --line: #3a3a36; --c0: #74adea; --c1: #e3b64c; --c2: #7fcf95; --c3: #bd98e0; --c4: #6cc7cf;
-  --c5: #d99a72; --other: #6f6f69; --bad: #f2764f; --held: #55554f; } }
-body { margin: 24px auto; max-width: 1240px; padding: 0 16px; background: var(--back);
-  color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 20px; } ul { padding: 0; list-style: none; } li { margin: 2px 0; }
-code { font-size: 13px; } svg { width: 100%; height: auto; }
-text { fill: var(--text); font: 12px system-ui, sans-serif; } .dim { fill: var(--dim); }
-.label { pointer-events: none; }
-.line { stroke: var(--line); } .held { fill: var(--held); } .wait { fill: var(--bad); }
-.stall { fill: none; stroke: var(--bad); stroke-width: 2; }
-.failed { stroke: var(--bad); stroke-width: 2; } .open { fill-opacity: .45; stroke: currentColor;
-  stroke-dasharray: 3 2; }
-.swatch { display: inline-block; width: 12px; height: 12px; margin-right: 8px; }
-.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); }
-.c2 { fill: var(--c2); background: var(--c2); } .c3 { fill: var(--c3); background: var(--c3); }
-.c4 { fill: var(--c4); background: var(--c4); } .c5 { fill: var(--c5); background: var(--c5); }
-.other { fill: var(--other); background: var(--other); }
-"""
-
 PAGE = """<!doctype html>
 {mark}
 <html lang="en">
@@ -78,6 +56,12 @@ PAGE = """<!doctype html>
 </body>
 </html>
 """
+
+
+@cache
+def _style() -> str:
+    page = files("queryprof.report.html").joinpath("page")
+    return page.joinpath("timeline.css").read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +87,7 @@ def timeline_page(report: Report, activity: RecentActivity) -> str:
     return PAGE.format(
         mark=MARK,
         title=escape(f"queryprof: {title}"),
-        style=STYLE,
+        style=_style(),
         body=tostring(body, encoding="unicode", method="html"),
     )
 
