@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site
 from queryprof.analysis.report import Report
-from queryprof.model import LockEvent, Process, Profile, RecentCall, StallEvent, Thread
+from queryprof.model import (
+    CallPath,
+    LockEvent,
+    Process,
+    Profile,
+    RecentCall,
+    StallEvent,
+    Thread,
+)
 from queryprof.operations import FETCH_OPERATIONS, POOL_WAIT
 
 
@@ -132,10 +140,12 @@ def recent_activity(report: Report, period: Period) -> RecentActivity:
 def _statements(
     calls: Iterable[RecentCall], report: Report, period: Period
 ) -> tuple[RecentStatement, ...]:
+    sites: dict[CallPath, CallSite] = {}
     groups: dict[tuple[str, CallSite], list[RecentCall]] = {}
     for call in calls:
-        site = call_site(call.path, report.helpers)
-        groups.setdefault((call.statement, site), []).append(call)
+        if call.path not in sites:
+            sites[call.path] = call_site(call.path, report.helpers)
+        groups.setdefault((call.statement, sites[call.path]), []).append(call)
     found = []
     for (statement, site), group in groups.items():
         durations = [call_duration_ns(call, period.end_unix_ns) for call in group]
