@@ -7,7 +7,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import NamedTuple
 
-from queryprof.region.pending import BEGINNING, BEGUN, KEY, SETTLED, SETTLING
+from queryprof.core.wall_clock import LATEST_UNIX_NS
+from queryprof.region.pending import BEGINNING, KEY, SETTLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     failed.
     """
 
-LATEST_UNIX_NS = 1 << 63
+MAX_NS = 1e18
+"""The longest duration of a call that is believed: 30 years."""
 
 
 class CallChoice(NamedTuple):
@@ -45,7 +47,26 @@ CALLS_IN_FILE = CallChoice(limit=8192, in_windows=False)
 """The calls that a trace file keeps: at most 0.2 MB of a process that ended by itself."""
 
 COLUMNS = ("started_ticks", "duration_ns", "aggregate")
-CALL = ("stage", "ignored", *KEY, "started_ticks", "ticks")
+CALL = (
+    *("stage", "in_use", "ignored", *KEY, "started_ticks", "ticks"),
+    *("pending_calls", "pending_ticks", "pending_timed_calls"),
+)
+
+
+class _Execution(NamedTuple):
+    """An execution in the region's table of calls.
+
+    Attributes:
+        is_open: whether a call of it is in progress.
+        fetched_ns: the time of fetches that have ended and are not in the ring.
+    """
+
+    stage: int
+    key: Key
+    start_unix_ns: int
+    duration_ns: int
+    fetched_ns: int
+    is_open: bool
 
 
 def recent_call_rows(
@@ -57,53 +78,76 @@ def recent_call_rows(
         ids: the ids of the aggregates by key. Calls of other aggregates are skipped.
         is_clean: whether the process ended by itself.
     """
+    found = _ring(region, ids)
+    oldest = min((start for _, start in found), default=LATEST_UNIX_NS)
+    for one in _executions(region):
+        number = ids.get(one.key)
+        if number is None:
+            continue
+        call = number, one.start_unix_ns
+        if one.is_open:
+            found.pop(call, None)
+        elif call in found:
+            duration_ns, failed = found[call]
+            found[call] = duration_ns + one.fetched_ns, failed
+        # A settled call that is older than the ring was overwritten, and not missed.
+        elif one.stage != SETTLED or one.start_unix_ns > oldest:
+            found[call] = one.duration_ns + one.fetched_ns, 0
+    rows = [(*call, *facts) for call, facts in found.items() if call[1] <= choice.end_unix_ns]
+    rows.sort(key=itemgetter(1))
+    wanted = [row for row in rows if row[1] + row[2] >= choice.start_unix_ns]
+    earlier = [row for row in rows if row[1] + row[2] < choice.start_unix_ns]
+    # The newest call before the period shows that no call of the period was overwritten.
+    rows = [*earlier[-1:], *wanted]
+    return sorted(rows[-choice.limit :] if is_clean else rows)
+
+
+def _ring(region: Region, ids: Mapping[Key, int]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the calls of the ring: by aggregate's id and start (Unix time in ns), the duration in
+    ns, and 1 if the call failed.
+    """
     table = region.tables["recent_calls"]
     numbers = [ids.get(key) for key in region.rows("aggregates", KEY)]
     # A row that the process is overwriting differs between two readings.
     packed, again = region.packed_rows("recent_calls"), region.packed_rows("recent_calls")
     base_ticks, base_ns = region["base_ticks"], region["base_unix_ns"]
     ns_per_tick = region["ns_per_tick"]
-    found = [
-        (
-            number,
-            base_ns + int((start - base_ticks) * ns_per_tick),
-            int(abs(duration_ns)),
-            int(duration_ns < 0),
-        )
-        for (start, duration_ns, aggregate), same in zip(
-            table.unpack_rows(packed, COLUMNS), table.unpack_rows(again, COLUMNS), strict=False
-        )
-        if start
-        and aggregate < len(numbers)
-        and (number := numbers[aggregate]) is not None
-        and same == (start, duration_ns, aggregate)
-    ]
-    known = {start for _, start, *_ in found}
-    oldest = min(known, default=LATEST_UNIX_NS)
-    for stage, key, started, ticks in _calls(region, BEGUN, SETTLING, SETTLED):
-        start, number = region.unix_ns(started), ids.get(key)
-        # A settled call that is older than the ring was overwritten, and not missed.
-        is_missed = start not in known and (stage != SETTLED or start > oldest)
-        if number is not None and is_missed:
-            found.append((number, start, region.ns(ticks), 0))
-    found = [
-        row
-        for row in found
-        if row[1] <= choice.end_unix_ns and row[1] + row[2] >= choice.start_unix_ns
-    ]
-    if is_clean and len(found) > choice.limit:
-        found = sorted(found, key=itemgetter(1))[-choice.limit :]
-    return sorted(found)  # SQLite adds rows faster in the order of the primary key
+    found = {}
+    for row, same in zip(
+        table.unpack_rows(packed, COLUMNS), table.unpack_rows(again, COLUMNS), strict=False
+    ):
+        start, duration_ns, aggregate = row
+        if not start or row != same or aggregate >= len(numbers):
+            continue
+        start_unix_ns = base_ns + int((start - base_ticks) * ns_per_tick)
+        number = numbers[aggregate]
+        is_possible = 0 < start_unix_ns <= LATEST_UNIX_NS and abs(duration_ns) <= MAX_NS
+        if number is not None and is_possible:
+            found[number, start_unix_ns] = int(abs(duration_ns)), int(duration_ns < 0)
+    return found
 
 
 def open_calls(region: Region) -> Iterator[tuple[Key, int]]:
-    """Yield the key of each call in progress, and its start (Unix time in ns)."""
-    for _, key, started, ticks in _calls(region, BEGINNING):
-        if not ticks:  # otherwise they still belong to the call before
-            yield key, region.unix_ns(started)
+    """Yield the key of each execution with a call in progress, and its start (Unix time in ns)."""
+    for one in _executions(region):
+        if one.is_open:
+            yield one.key, one.start_unix_ns
 
 
-def _calls(region: Region, *stages: int) -> Iterator[tuple[int, Key, int, int]]:
-    for stage, ignored, *key, started, ticks in region.rows("calls", CALL):
-        if stage in stages and started and not ignored:
-            yield stage, tuple(key), started, ticks
+def _executions(region: Region) -> Iterator[_Execution]:
+    for stage, in_use, ignored, *rest in region.rows("calls", CALL):
+        *key, started, ticks, fetches, fetch_ticks, timed = rest
+        is_stale = stage == BEGINNING and ticks  # the row still has the execution before
+        if ignored or not started or is_stale or stage < BEGINNING:
+            continue
+        fetched_ns = region.ns(fetch_ticks) if fetches > 0 else 0
+        if 0 < timed < fetches:
+            fetched_ns = int(fetched_ns * fetches / timed)
+        yield _Execution(
+            stage,
+            tuple(key),
+            region.unix_ns(started),
+            region.ns(ticks),
+            fetched_ns,
+            stage == BEGINNING or bool(in_use),
+        )

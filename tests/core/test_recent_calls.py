@@ -19,6 +19,7 @@ from queryprof.collect.recent_calls import CALLS_IN_FILE, CallChoice
 from queryprof.model import RecentCall
 
 Script = Callable[..., Path]
+ALL = CallChoice()
 
 THREADS = """
 import sqlite3, threading
@@ -239,3 +240,71 @@ sys.stdin.readline()
     assert [call.statement for call in ended] == ["(connect)", "SELECT ?"]
     queryprof("merge", "merged.qprof", path)
     assert read_profile("merged.qprof", calls=CallChoice()).recent_calls == ()
+
+
+@pytest.mark.parametrize(
+    "fetch", ["fetchall()", "fetchmany(2)", "fetchone()", "__iter__().__next__()"]
+)
+def test_a_fetch_in_progress_is_a_call_in_progress(
+    queryprof: Run, script: Script, fetch: str
+) -> None:
+    """The first row has come, and the program is killed while SQLite makes the second one."""
+    text = f"""
+import os, signal, sqlite3
+connection = sqlite3.connect(":memory:")
+kill = lambda number: number and os.kill(os.getpid(), signal.SIGKILL)
+connection.create_function("kill", 1, kill)
+cursor = connection.execute("SELECT kill(0) UNION ALL SELECT kill(0) UNION ALL SELECT kill(1)")
+cursor.fetchone()
+cursor.{fetch}
+cursor.{fetch}
+"""
+    *_, last = recorded_calls(queryprof, script, text)
+    assert last.statement.startswith("SELECT kill")
+    assert last.duration_ns is None
+    statements = [call.statement for call in read_profile("x.qprof", calls=ALL).recent_calls]
+    assert len([one for one in statements if one.startswith("SELECT")]) == 1
+
+
+def test_fetches_of_a_killed_process_count(queryprof: Run, script: Script) -> None:
+    """The rows were fetched, and not yet added to the ring."""
+    text = """
+import os, signal, sqlite3, time
+connection = sqlite3.connect(":memory:")
+connection.create_function("wait", 1, lambda number: time.sleep(number * 0.05))
+cursor = connection.execute("SELECT wait(0) UNION ALL SELECT wait(1) UNION ALL SELECT wait(0)")
+cursor.fetchone(), cursor.fetchone(), cursor.fetchone()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    *_, query = recorded_calls(queryprof, script, text)
+    assert query.duration_ns
+    assert query.duration_ns >= 50_000_000
+
+
+def test_only_the_period_is_read_with_one_call_before_it(queryprof: Run, tmp_path: Path) -> None:
+    """The call before shows that no call of the period was overwritten."""
+    text = """
+import sqlite3, sys
+connection = sqlite3.connect(":memory:")
+for number in range(5):
+    connection.execute("SELECT ?", (number,))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+    (tmp_path / "program.py").write_text(text)
+    path = str(tmp_path / "x.qprof")
+    with subprocess.Popen(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "QUERYPROF": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        *_, newest = read_profile(path, calls=ALL).recent_calls
+        later = CallChoice(newest.start_unix_ns + 10**9, newest.start_unix_ns + 2 * 10**9)
+        (before,) = read_profile(path, calls=later).recent_calls
+        process.communicate("\n")
+    assert before == newest

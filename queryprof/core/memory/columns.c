@@ -264,6 +264,7 @@ static const qp_column recent_calls[] = {COLUMN(qp_recent_call_row, started_tick
 
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),
+    AS(qp_execution, "in_use", in_use, 'B'),
     AS(qp_execution, "ignored", ignored, 'B'),
     AS(qp_execution, "statement", meter.key.statement, 'I'),
     AS(qp_execution, "path", meter.key.path, 'I'),

@@ -46,18 +46,23 @@ def clock_time(at_unix_ns: int) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S}.{ns // 10**6:03}"
 
 
+def _date(at_unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(at_unix_ns / 1e9).astimezone():%Y-%m-%d}"
+
+
 class _View:
     def __init__(self, report: Report, activity: RecentActivity) -> None:
         self._report = report
         self._activity = activity
         self._places = Places(report.profile)
         self._process_of = process_namer(report.profile)
+        self._killed = {process.id for process, _ in activity.last_calls}
 
     def parts(self) -> Iterator[RenderableType]:
         now, profile = self._activity, self._report.profile
         period = now.period
         yield Text(
-            f"queryprof last  {clock_time(period.start_unix_ns)} to"
+            f"queryprof last  {_date(period.start_unix_ns)} {clock_time(period.start_unix_ns)} to"
             f" {clock_time(period.end_unix_ns)}"
         )
         failed = sum(call.has_failed for call in now.calls)
@@ -70,7 +75,8 @@ class _View:
         )
         for process, first_unix_ns in now.earliest_unix_ns:
             yield Text(
-                f"! calls of process {process.pid} before {clock_time(first_unix_ns)} are not kept",
+                f"! calls of process {process.pid} before {clock_time(first_unix_ns)} are not kept"
+                " (setting recent_calls)",
                 "yellow",
             )
         for reason in profile.left_out:
@@ -105,7 +111,8 @@ class _View:
     def _longest_calls(self) -> Iterator[RenderableType]:
         end_unix_ns = self._activity.period.end_unix_ns
         longest = sorted(
-            self._activity.calls, key=lambda call: -call_duration_ns(call, end_unix_ns)
+            self._activity.calls,
+            key=lambda call: (call.duration_ns is not None, -call_duration_ns(call, end_unix_ns)),
         )[:CALLS]
         if longest:
             yield heading_line("The longest calls, by start")
@@ -113,15 +120,17 @@ class _View:
             yield self._call(call)
 
     def _call(self, call: RecentCall) -> RenderableType:
-        ns = call_duration_ns(call, self._activity.period.end_unix_ns)
+        took = duration(call_duration_ns(call, self._activity.period.end_unix_ns))
         ended = ""
         if call.duration_ns is None:
             ended = ", not ended"
+            if call.thread.process_id in self._killed:
+                took = "unknown time"
         elif call.has_failed:
             ended = ", failed"
         head = Text.assemble(
             f"  {clock_time(call.start_unix_ns)}  ",
-            (duration(ns), "bold"),
+            (took, "bold"),
             (ended, "red"),
             "  ",
             (self._places.frame(call.path[0]) if call.path else "(unknown)", "bold cyan"),
