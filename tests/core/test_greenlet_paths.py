@@ -92,7 +92,13 @@ def test_a_stall_in_a_greenlet_has_the_line_that_awaits_it(tmp_path: Path) -> No
         ("fetch_orders", first + 3),
         ("fetch_items", fetch_items.__code__.co_firstlineno + 2),
     }
-    assert {place.file for place in places} == {__file__}
+    # Other steps may also take long, on a busy machine.
+    paused = [
+        stall.path[0].file
+        for stall in loop.stalls
+        if stall.path and {"pause", "respond"} & {frame.function for frame in stall.stack}
+    ]
+    assert {*paused} == {__file__}
 
 
 def test_a_call_in_which_a_greenlet_waits_is_no_time_of_the_step_in_which_it_ends() -> None:
