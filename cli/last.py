@@ -11,10 +11,6 @@ from queryprof.cli.amounts import duration
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from queryprof.model import Profile
-
 DEFAULT_S = 30.0
 PERIOD = duration(0.001, 86_400)
 TIMES = ("%H:%M", "%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
@@ -33,25 +29,28 @@ def last(words: tuple[str, ...], around: str | None, page: str | None) -> None:
     """
     from queryprof.analysis.recent import Period, end_of_recording, recent_activity
     from queryprof.analysis.report import Report
+    from queryprof.collect.reader import read_profiles
+    from queryprof.collect.recent_calls import CallChoice
+    from queryprof.output_file import refuse_other_file, write_output
+    from queryprof.report.html.html_report import MARK
+    from queryprof.report.html.timeline import timeline_page
     from queryprof.report.terminal.last import print_last
 
+    if page is not None:
+        refuse_other_file(page, MARK.encode())
     seconds, target = _duration_and_target(words)
     length_ns = int(seconds * 1e9)
+    traces = _traces(target)
     end_unix_ns = unix_ns() if around is None else _time_before(around) + length_ns // 2
-    profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
+    profile, _ = read_profiles(traces, calls=CallChoice(end_unix_ns - length_ns, end_unix_ns))
     ended_unix_ns = end_of_recording(profile)
     if around is None and ended_unix_ns is not None:
         end_unix_ns = ended_unix_ns
-        profile = _profile_with_calls(target, end_unix_ns - length_ns, end_unix_ns)
+        profile, _ = read_profiles(traces, calls=CallChoice(end_unix_ns - length_ns, end_unix_ns))
     report = Report(profile)
-    period = Period(end_unix_ns - length_ns, end_unix_ns)
-    activity = recent_activity(report, period)
+    activity = recent_activity(report, Period(end_unix_ns - length_ns, end_unix_ns))
     print_last(report, activity)
     if page is not None:
-        from queryprof.output_file import write_output
-        from queryprof.report.html.html_report import MARK
-        from queryprof.report.html.timeline import timeline_page
-
         write_output(page, timeline_page(report, activity).encode(), MARK.encode())
 
 
@@ -65,32 +64,17 @@ def _duration_and_target(words: tuple[str, ...]) -> tuple[float, str | None]:
     return seconds, rest[0] if rest else None
 
 
-def _profile_with_calls(target: str | None, start_unix_ns: int, end_unix_ns: int) -> Profile:
-    from queryprof.cli.reading import read_combined_profile
-    from queryprof.collect.reader import read_profiles
-    from queryprof.collect.recent_calls import CallChoice
-    from queryprof.region.identity import region_trace_path
-    from queryprof.region.live import DAMAGED
-    from queryprof.region.region import Region
-    from queryprof.region.region_files import is_living, readable_regions
+def _traces(target: str | None) -> list[str]:
+    """Return the traces of a target, or of all running processes."""
+    from queryprof.collect.given_traces import traces_for_argument, traces_of_running_processes
 
-    calls = CallChoice(start_unix_ns, end_unix_ns)
     if target is not None and not target.isdecimal():
-        return read_combined_profile(target, calls)
-    pids = None if target is None else {int(target)}
-    traces: dict[str, None] = {}
-    for path in readable_regions(pids=pids):
-        try:
-            region = Region(path=path)
-            if is_living(region) and (pids is None or region["pid"] in pids):
-                traces[region_trace_path(region)] = None
-            region.close()
-        except DAMAGED:
-            continue  # it is being created, or was just removed
+        return traces_for_argument(target)
+    traces = traces_of_running_processes(None if target is None else int(target))
     if not traces:
         which = f"process {target} is not" if target else "no process is"
         raise QueryprofError(f"last: {which} being recorded; give a trace or a directory")
-    return read_profiles(list(traces), calls=calls)[0]
+    return traces
 
 
 def _time_before(text: str) -> int:

@@ -9,7 +9,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queryprof.collect.recent_calls import CallChoice
     from queryprof.model import Profile
 
 SHOWN = 3
@@ -53,31 +52,21 @@ class SkippedInputNotes:
         return False
 
 
-def read_combined_profile(path: str, calls: CallChoice | None = None) -> Profile:
+def read_combined_profile(path: str) -> Profile:
     """Return the profile of a trace, or of all traces of a directory or pattern together.
 
-    For commands that end soon: it disables garbage collection.
-
-    Args:
-        calls: which of the newest calls of each process to read; None for none.
-
-    Raises:
-        TraceError: no trace can be read.
+    For commands that end soon: it disables garbage collection. Raises TraceError.
     """
     import gc
 
     from queryprof.collect.given_traces import traces_for_argument
-    from queryprof.collect.recent_calls import NO_CALLS
 
-    calls = calls or NO_CALLS
     gc.disable()  # a large trace has 100,000 objects that all live until the end
     traces = traces_for_argument(path)
-    if traces == [path]:
-        return _read_one_trace(path, calls)
-    return _read_all_traces(path, traces, calls)
+    return _read_one_trace(path) if traces == [path] else _read_all_traces(path, traces)
 
 
-def _read_all_traces(given: str, traces: Sequence[str], calls: CallChoice) -> Profile:
+def _read_all_traces(given: str, traces: Sequence[str]) -> Profile:
     from queryprof.analysis.overview import unended_processes
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
@@ -85,7 +74,7 @@ def _read_all_traces(given: str, traces: Sequence[str], calls: CallChoice) -> Pr
     from queryprof.collect.reader import read_profiles
 
     with progress("reading", len(traces)) as step:
-        profile, repeated = read_profiles(traces, step, calls)
+        profile, repeated = read_profiles(traces, step)
     running, killed = map(len, unended_processes(profile))
     ended = len(profile.processes) - running - killed
     kinds = {"running": running, "ended": ended, "killed or in another container": killed}
@@ -127,7 +116,7 @@ def _print_size_advice(given: str, profile: Profile) -> None:
         )
 
 
-def _read_one_trace(path: str, calls: CallChoice) -> Profile:
+def _read_one_trace(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
     from queryprof.collect.recovery import child_traces, save_left_recordings
     from queryprof.report.inert import escape_control_characters
@@ -137,7 +126,7 @@ def _read_one_trace(path: str, calls: CallChoice) -> Profile:
             f"queryprof: recovered what a process left: {escape_control_characters(recovered)}",
             err=True,
         )
-    profile = read_profile(path, calls)
+    profile = read_profile(path)
     _print_size_advice(path, profile)
     since_unix_ns = min((p.start_unix_ns for p in profile.processes), default=0)
     others = child_traces(path, since_unix_ns, {p.pid for p in profile.processes})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from queryprof.analysis.call_sites import CallSite, call_site
 from queryprof.analysis.report import Report
@@ -98,6 +99,12 @@ def call_duration_ns(call: RecentCall, end_unix_ns: int) -> int:
     if call.duration_ns is None:
         return max(0, end_unix_ns - call.start_unix_ns)
     return call.duration_ns
+
+
+def clock_time(at_unix_ns: int) -> str:
+    """Return a local time of day with milliseconds."""
+    seconds, ns = divmod(at_unix_ns, 10**9)
+    return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S}.{ns // 10**6:03}"
 
 
 def recent_activity(report: Report, period: Period) -> RecentActivity:

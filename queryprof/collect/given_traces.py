@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
 
 from queryprof.collect.collection import SUFFIX as COMMAND_SUFFIX
@@ -18,12 +18,15 @@ from queryprof.collect.recordings import recordings_at
 from queryprof.collect.recovery import save_left_recordings, traces_made_so_far
 from queryprof.errors import TraceError
 from queryprof.region.identity import region_trace_path
+from queryprof.region.live import DAMAGED
 from queryprof.region.part_names import trace_name
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
     SHORT_NAME_BYTES,
+    is_living,
     list_names,
+    readable_regions,
     resolve_directory,
     temporary_stem,
 )
@@ -50,6 +53,18 @@ def traces_for_argument(argument: str) -> list[str]:
             raise TraceError(f"{argument}: no trace matches this pattern")
         return found
     return [argument]
+
+
+def traces_of_running_processes(pid: int | None = None) -> list[str]:
+    """Return the paths of the traces of this user's recorded processes, or of one of them. The
+    traces may not have been written yet.
+    """
+    found: dict[str, None] = {}
+    for path in readable_regions(pids=None if pid is None else {pid}):
+        with suppress(*DAMAGED), opened_region(path) as region:
+            if is_living(region) and pid in (None, region["pid"]):
+                found[region_trace_path(region)] = None
+    return list(found)
 
 
 def _trace_exists(path: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from queryprof.collect.collapse import SINGLE_EVENT_TABLES, Collapse, add_settings
 from queryprof.collect.output_path import is_null_device, refuse_to_replace
+from queryprof.collect.recent_calls import NO_CALLS, CallChoice, rows_in_period
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
@@ -87,7 +88,7 @@ def _add_inputs(
     opened: Callable[[str], AbstractContextManager[CheckedTrace]],
     collapse: Collapse | None,
 ) -> int:
-    sums = MergedSums(store, collapse, keeps_calls=not collapse)
+    sums = MergedSums(store, collapse, calls=NO_CALLS if collapse else CallChoice())
     for path in inputs:
         with opened(path) as source:
             sums.add(source)
@@ -99,10 +100,10 @@ class MergedSums:
     """Adds traces to a store, one after the other, until the sums become too large."""
 
     def __init__(
-        self, store: TraceStore, collapse: Collapse | None = None, keeps_calls: bool = False
+        self, store: TraceStore, collapse: Collapse | None = None, calls: CallChoice = NO_CALLS
     ) -> None:
         self.store = store
-        self._keeps_calls = keeps_calls
+        self._calls = calls
         self.known: set[Identity] = set()
         """The processes in the store."""
         self.repeated = 0
@@ -114,7 +115,7 @@ class MergedSums:
         """Add a trace, completely or not at all. Raises TraceError."""
         identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
         with self.store.transaction():
-            add_opened(self.store, source, self._collapse, self._keeps_calls)
+            add_opened(self.store, source, self._collapse, self._calls)
             if source.largest_sum > self._left:
                 raise TraceError(f"{source.path}: its sums are too large to be added to the others")
         self._left -= source.largest_sum
@@ -126,12 +127,12 @@ def add_opened(
     store: TraceStore,
     source: CheckedTrace,
     collapse: Collapse | None = None,
-    keeps_calls: bool = False,
+    calls: CallChoice = NO_CALLS,
 ) -> None:
     """Add an open trace to a store.
 
     Args:
-        keeps_calls: whether to add the newest calls of each process.
+        calls: which of the newest calls of each process to add.
 
     Raises:
         TraceError: the trace is damaged.
@@ -143,7 +144,7 @@ def add_opened(
         for table in TABLES:
             if table.name == "setting":
                 continue  # settings were added above, together with the rows that they describe
-            if table in RECENT_TABLES and not keeps_calls:
+            if table in RECENT_TABLES and not calls.limit:
                 continue
             known = (
                 {**numbers, "thread": single}
@@ -151,6 +152,8 @@ def add_opened(
                 else numbers
             )
             rows = source.resolved_rows(table.name, known)
+            if table.name == "recent_call":
+                rows = iter(rows_in_period(rows, calls))
             if collapse and table.name == "thread":
                 threads, of_single = collapse.add_threads(
                     source, rows, _run_times_ns(source, numbers)

@@ -245,7 +245,7 @@ def _sum_of_recordings(
     try:
         for path in taken:
             with opened_snapshot(path) as trace:
-                add_opened(store, trace, keeps_calls=bool(calls.limit))
+                add_opened(store, trace, calls=calls)
         known = store.identities()
         for one in recordings:
             conversion = RegionConversion(store, calls=calls)
@@ -292,7 +292,7 @@ def read_profiles(
         TraceError: no trace can be read, or the sums are too large for one trace.
     """
     leftovers = LeftRecordings()
-    sums = MergedSums(TraceStore(":memory:"), keeps_calls=bool(calls.limit))
+    sums = MergedSums(TraceStore(":memory:"), calls=calls)
     running: set[Identity] = set()
     left_out: list[str] = []
     try:

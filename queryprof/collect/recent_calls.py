@@ -12,7 +12,7 @@ from queryprof.region.pending import BEGINNING, KEY, SETTLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from queryprof.region.pending import Key
     from queryprof.region.region import Region
@@ -93,13 +93,27 @@ def recent_call_rows(
         # A settled call that is older than the ring was overwritten, and not missed.
         elif one.stage != SETTLED or one.start_unix_ns > oldest:
             found[call] = one.duration_ns + one.fetched_ns, 0
-    rows = [(*call, *facts) for call, facts in found.items() if call[1] <= choice.end_unix_ns]
-    rows.sort(key=itemgetter(1))
-    wanted = [row for row in rows if row[1] + row[2] >= choice.start_unix_ns]
-    earlier = [row for row in rows if row[1] + row[2] < choice.start_unix_ns]
-    # The newest call before the period shows that no call of the period was overwritten.
-    rows = [*earlier[-1:], *wanted]
-    return sorted(rows[-choice.limit :] if is_clean else rows)
+    rows = rows_in_period([(*call, *facts) for call, facts in found.items()], choice)
+    if is_clean and len(rows) > choice.limit:
+        rows = sorted(rows, key=itemgetter(1))[-choice.limit :]
+    return sorted(rows)  # SQLite adds rows faster in the order of the primary key
+
+
+def rows_in_period(rows: Iterable[Row], choice: CallChoice) -> list[Row]:
+    """Return the calls in a period, and the newest call of each aggregate before it. The latter
+    show that no call of the period was overwritten.
+    """
+    wanted: list[Row] = []
+    before: dict[int, Row] = {}
+    for row in rows:
+        number, start_unix_ns, duration_ns, _ = row
+        if start_unix_ns > choice.end_unix_ns:
+            continue
+        if start_unix_ns + duration_ns >= choice.start_unix_ns:
+            wanted.append(row)
+        elif number not in before or start_unix_ns > before[number][1]:
+            before[number] = row
+    return [*before.values(), *wanted]
 
 
 def _ring(region: Region, ids: Mapping[Key, int]) -> dict[tuple[int, int], tuple[int, int]]:

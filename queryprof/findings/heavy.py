@@ -125,7 +125,7 @@ def _is_single_insert(group: StatementGroup) -> bool:
     return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
 
 
-def _is_maintenance(group: StatementGroup) -> bool:
+def _has_known_fix(group: StatementGroup) -> bool:
     return any(is_of_kind(group) for is_of_kind, _, _ in MAINTENANCE_KINDS)
 
 
@@ -154,7 +154,7 @@ def _heavy_finding(
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
-    is_often = runs > 1 and _is_maintenance(group)  # its fix is known
+    is_often = runs > 1 and _has_known_fix(group)  # its fix is known
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.make_finding(
         cause.category,

@@ -37,7 +37,9 @@ def pragma_name(statement: str) -> str:
 
 
 def is_maintenance(statement: str) -> bool:
-    """Return whether a kept connection does not save the time of the statement."""
+    """Return whether a statement works on the whole database, so that it takes as long on a kept
+    connection.
+    """
     return verb_of(statement) in ("VACUUM", "ANALYZE") or pragma_name(statement) in LONG_PRAGMAS
 
 
@@ -79,7 +81,7 @@ MAINTENANCE_KINDS = (
     (
         is_schema_read,
         "schema read",
-        "Read the schema once and keep it. PRAGMA schema_version tells when it has changed.",
+        "Read the schema once and keep it. PRAGMA schema_version changes with it.",
     ),
     (
         is_analysis,

@@ -102,7 +102,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 
 
 def _with_reason(finding: Finding, reason: str | None) -> Finding:
-    """Replace a doubt that asks for a measurement by the reason why there is none."""
+    """Return the finding. A doubt becomes the reason why --prove did not measure the statement."""
     if reason is None or not finding.doubt or finding.category not in INDEXABLE_CATEGORIES:
         return finding
     return replace(finding, doubt=f"--prove did not measure it: {reason}.")

@@ -49,8 +49,6 @@ OTHERS_WRITE = (
 SLOW_SHARE = 0.2
 """A query whose few repeats take at least this share of the time is reported."""
 
-FEW_EXECUTIONS = "Only few executions are known."
-
 
 def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
@@ -71,6 +69,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         if are_few_slow or (is_equal and group.given.repeats):
             how_many = "it has no parameters, and nothing was written"
             ratio, is_sure = repeated_share, runs >= FEW
+        few = "It ran only a few times." if are_few_slow else "Few executions were sampled."
         others = program.writing_process_ids - group.process_ids
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
@@ -89,7 +88,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
                 program.innermost_loop(group),
-                doubt=OTHERS_WRITE if others else "" if is_sure else FEW_EXECUTIONS,
+                doubt=OTHERS_WRITE if others else "" if is_sure else few,
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
             )
 

@@ -173,7 +173,7 @@ class _Fit:
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is none of the usual sums."""
+        """Whether the sum is not one of CURVES."""
         return self.basis not in CURVES
 
     def leads(self, x: Sequence[float], least: float) -> bool:

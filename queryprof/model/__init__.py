@@ -323,7 +323,7 @@ class Profile:
     slow_spans: tuple[SlowSpan, ...] = ()
     """Slowest spans by name, slowest first."""
     recent_calls: tuple[RecentCall, ...] = ()
-    """The newest calls of each process by start; empty unless they were asked for."""
+    """The newest calls of each process, sorted by start. Empty if the reader did not load them."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     running: frozenset[tuple[int, int, str]] = frozenset()

@@ -208,7 +208,7 @@ def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str
 
 
 def _truth_tests(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the values of which a condition only asks whether they are empty."""
+    """Yield the values that a condition only tests for being empty."""
     for one in nodes:
         test = one.test if isinstance(one, ast.If | ast.While | ast.IfExp) else None
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -61,7 +61,7 @@ def test_a_trace_a_directory_a_process_or_all(
     with waiting_process(tmp_path, str(tmp_path / "traces" / "x.qprof")) as pid:
         for target in (["traces"], ["traces/x.qprof"], [pid], []):
             shown = queryprof("last", "1h", *target)
-            assert shown.returncode == 0, shown.stderr
+            assert (shown.returncode, shown.stderr) == (0, "")
             assert "SELECT ?" in shown.stdout, target
             assert "<module> waits.py:4" in shown.stdout, target
         other = queryprof("last", os.getpid())
@@ -82,6 +82,18 @@ def test_the_period_ends_with_the_last_process_or_is_around_a_time(
     earlier = queryprof("last", "1m", "x.qprof", "--around", "2001-01-01 10:00")
     assert "0 calls of 0 processes" in earlier.stdout
     assert "SELECT ?" not in earlier.stdout
+
+
+def test_a_file_of_somebody_else_is_not_replaced(queryprof: Run, script: Script) -> None:
+    """The command refuses before it prints."""
+    Path("notes.html").write_text("mine")
+    queryprof("run", "--no-report", "-o", "x.qprof", script("import sqlite3\n"))
+    result = queryprof("last", "x.qprof", "--html", "notes.html")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert Path("notes.html").read_text() == "mine"
+    assert queryprof("last", "x.qprof", "--html", "page.html").returncode == 0
+    assert "<svg" in Path("page.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.collect.reader import read_profile
+from queryprof.collect.reader import read_profile, read_profiles
 from queryprof.collect.recent_calls import CALLS_IN_FILE, CallChoice
 from queryprof.model import RecentCall
 
@@ -281,8 +281,10 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert query.duration_ns >= 50_000_000
 
 
-def test_only_the_period_is_read_with_one_call_before_it(queryprof: Run, tmp_path: Path) -> None:
-    """The call before shows that no call of the period was overwritten."""
+def test_only_the_period_is_read_with_the_calls_just_before_it(
+    queryprof: Run, tmp_path: Path
+) -> None:
+    """These calls, one of each statement and line, show that nothing was overwritten since."""
     text = """
 import sqlite3, sys
 connection = sqlite3.connect(":memory:")
@@ -305,6 +307,10 @@ sys.stdin.readline()
         assert process.stdout.readline() == "ready\n"
         *_, newest = read_profile(path, calls=ALL).recent_calls
         later = CallChoice(newest.start_unix_ns + 10**9, newest.start_unix_ns + 2 * 10**9)
-        (before,) = read_profile(path, calls=later).recent_calls
+        running = read_profile(path, calls=later).recent_calls
         process.communicate("\n")
-    assert before == newest
+    ended, _ = read_profiles([path], calls=later)
+    for kept in (running, ended.recent_calls):
+        assert [one.statement for one in kept] == ["(connect)", "SELECT ?"]
+        # The clock is calibrated while the process runs.
+        assert abs(kept[-1].start_unix_ns - newest.start_unix_ns) < 10**6

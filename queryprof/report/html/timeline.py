@@ -14,7 +14,7 @@ from importlib.resources import files
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from queryprof.analysis.lock_holders import LockHolders, host_by_process
-from queryprof.analysis.recent import RecentActivity, call_duration_ns
+from queryprof.analysis.recent import RecentActivity, call_duration_ns, clock_time
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import process_namer, thread_and_process_name
 from queryprof.analysis.units import counted, duration, percent
@@ -22,7 +22,6 @@ from queryprof.model import CallPath, LockEvent, RecentCall, Thread
 from queryprof.report.html.html_report import MARK
 from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
-from queryprof.report.terminal.last import clock_time
 
 WIDTH, LEFT = 1200, 230
 """Pixels of the picture, and of its names."""

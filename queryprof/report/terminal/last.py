@@ -11,7 +11,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.lock_holders import LockHolders, host_by_process
-from queryprof.analysis.recent import RecentActivity, RecentStatement, call_duration_ns
+from queryprof.analysis.recent import (
+    RecentActivity,
+    RecentStatement,
+    call_duration_ns,
+    clock_time,
+)
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import process_namer, thread_and_process_name
 from queryprof.analysis.units import count, counted, duration, percent
@@ -38,12 +43,6 @@ def print_last(
     """Print the busiest statements, the longest calls, and who waited for whom."""
     view = _View(report, activity)
     print_parts(console_for(file, width), view.parts())
-
-
-def clock_time(at_unix_ns: int) -> str:
-    """Return a local time of day with milliseconds."""
-    seconds, ns = divmod(at_unix_ns, 10**9)
-    return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S}.{ns // 10**6:03}"
 
 
 def _date(at_unix_ns: int) -> str:
