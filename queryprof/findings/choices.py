@@ -60,7 +60,8 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             fix=f"{finding.fix} Pass its values as parameters.",
         )
     if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
-        made, repeated = sorted((known, finding), key=lambda one: one.category)
+        by_category = {one.category: one for one in (known, finding)}
+        made, repeated = by_category["many_objects"], by_category["n_plus_one"]
         if not made.doubt:  # its line needs no objects: fewer queries would make as many
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):

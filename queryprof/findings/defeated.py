@@ -247,13 +247,14 @@ def _reason_pattern(
     for a pattern that is one literal or parameter
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
-    if len(pattern) > 1:
+    if len([token for token in pattern if token.text not in ("(", ")")]) > 1:
+        index = f", and create an index on ({column} COLLATE NOCASE)" * (operator == "LIKE")
         return _Reason(
             f"{column} {operator} {operand_text(statement, pattern)}: SQLite uses no index for a"
             " pattern that the statement puts together",
             "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")` in"
-            f" place of `.startswith(text)`), and create an index on ({column} COLLATE NOCASE) for"
-            " patterns that begin with letters.",
+            f" place of `.startswith(text)`){index}. It helps with patterns that begin with"
+            " letters.",
         )
     return _Reason(
         f"{column} LIKE needs an index that ignores case, and a pattern that does not begin with %",

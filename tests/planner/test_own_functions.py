@@ -76,6 +76,7 @@ def test_an_index_on_the_argument_is_of_no_use(sql: str, words: str) -> None:
     ("sql", "words"),
     [
         ("SELECT id FROM song WHERE title LIKE ?", "Create an index on (title COLLATE NOCASE)"),
+        ("SELECT id FROM song WHERE title LIKE (?)", "Create an index on (title COLLATE NOCASE)"),
         ("SELECT id FROM song WHERE title LIKE ? || '%'", "Pass the pattern as one value"),
     ],
 )

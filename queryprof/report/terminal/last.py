@@ -123,8 +123,8 @@ class _View:
         ended = ""
         if call.duration_ns is None:
             ended = ", not ended"
-            if call.thread.process_id in self._killed:
-                took = "unknown time"
+            if call.thread.process_id in self._killed:  # known up to its last sign of activity
+                took = f"at least {took}"
         elif call.has_failed:
             ended = ", failed"
         head = Text.assemble(
