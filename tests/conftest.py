@@ -50,6 +50,9 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 settings.register_profile("anywhere", deadline=None, print_blob=True)
 settings.load_profile("anywhere")
 
+WIDE = "1000"
+"""The width of the terminal where a test does not set one."""
+
 EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
 """Number of random programs per test."""
 
@@ -84,8 +87,11 @@ def _recording_is_off() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test has its own working directory, and none of the developer's settings."""
+    """Every test has its own working directory, none of the developer's settings, and a terminal
+    so wide that no line is cut: where one is cut depends on the machine's paths and numbers.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", WIDE)
     for name in list(os.environ):
         if name.startswith("QUERYPROF"):
             monkeypatch.delenv(name)
@@ -195,7 +201,7 @@ def queryprof(_commands: Callable[[], Forked]) -> Run:
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         extra = options.pop("env", {})
-        environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **extra}  # type: ignore[dict-item]
+        environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": WIDE, **extra}  # type: ignore[dict-item]
         command = [str(QUERYPROF), *map(str, arguments)]
         options.setdefault("timeout", 120)
         is_simple = options.keys() <= {"cwd", "input", "timeout"}

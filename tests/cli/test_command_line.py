@@ -39,7 +39,7 @@ def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int
     assert result.returncode == status
     assert result.stdout == "out\n"
     assert result.stderr.startswith("err\nqueryprof")
-    assert "1 execution of 1\nstatement" in result.stderr
+    assert "1 execution of 1 statement" in result.stderr
     assert "trace: program.qprof" in result.stderr
 
 
@@ -123,10 +123,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
     [
         (("run", "no-such-command"), "no-such-command: no such command"),
         (("run", "no_such.py"), "no_such.py: no such file"),
-        (
-            ("run", "--no-reprot", "x.py"),
-            "--no-reprot: run has no such option (queryprof run --help",
-        ),
+        (("run", "--no-reprot", "x.py"), "--no-reprot: no such option of run"),
         (("run", "-m"), "run -m: needs a module after it"),
         (("run",), "Missing argument"),
         (("report",), "Missing argument"),
@@ -285,14 +282,14 @@ def test_a_reader_of_the_report_that_ends_first_changes_no_exit_status(
         assert process.stderr
         process.stderr.close()
         assert process.wait() == 3
-    written = {"x.qprof", *(["x.html", "x.prof"] if options else [])}
+    written = {"x.qprof", *(["x.prof"] if options else [])}
     assert {one.name for one in Path().iterdir() if one.name.startswith("x.")} == written
 
 
 def test_it_is_a_module_too(script: Script) -> None:
     command = [sys.executable, "-m", "queryprof", "run", "-o", "x.qprof", script(WORK)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert "1 execution of 1\nstatement" in result.stderr
+    assert "1 execution of 1 statement" in result.stderr
     wrong = subprocess.run(
         [*command[:3], "report", "none.qprof"], capture_output=True, text=True, check=False
     )
