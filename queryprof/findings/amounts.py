@@ -162,7 +162,8 @@ def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:
     package = program.timed_library(group.statement)
     folder = {"django": "django/db"}.get(package, package)
     frames = program.library_frames(group)
-    return bool(package and frames) and f"/{folder}/" not in frames[0].file
+    own = (f"/{folder}/", f"/{folder}.py")  # peewee may be one file
+    return bool(package and frames) and not any(one in frames[0].file for one in own)
 
 
 ONLY = {

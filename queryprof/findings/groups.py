@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
-from queryprof.analysis.call_sites import MODULE, CallSite, Function
+from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import FileWork
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
@@ -17,6 +17,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.spans import spans_take_turns
 from queryprof.analysis.totals import Totals, add_aggregates, self_ns_of
 from queryprof.findings.given_values import SampledParameters
+from queryprof.findings.line_times import execution_ns
 from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, CollapsedFigures, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
@@ -42,11 +43,6 @@ TRIMMED = 0.25
 """If the longest execution's excess is more than this share of a statement's time, the excess is
 not counted as a gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in
 four recordings and medium in two.
-"""
-
-LOOP_EXECUTIONS = 1.5
-"""If one pass of a line makes at least this many executions, the library runs the executions in its
-own loop.
 """
 
 
@@ -136,16 +132,8 @@ class StatementGroup:
 
     @cached_property
     def line_ns(self) -> float | None:
-        """The time of the program's line per execution; None if the line was not timed, or if a
-        library executes the statement in a loop of its own.
-        """
-        passes = sum(one.passes for one in self.line_times)
-        executions = sum(one.executions for one in self.line_times)
-        if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
-            return None
-        if any(_is_recursive(one.path) for one in self.line_times):
-            return None  # a pass includes the recursive passes
-        return sum(one.ns for one in self.line_times) / executions
+        """Nanoseconds of the program's line per execution; None if unknown (see execution_ns)."""
+        return execution_ns(self.line_times, self.rows, self.totals.statement_executions)
 
     @property
     def shares_line(self) -> bool:
@@ -344,12 +332,6 @@ class StatementGroup:
 
 
 GroupsByFunction = Mapping[Function, list[StatementGroup]]
-
-
-def _is_recursive(path: CallPath) -> bool:
-    """Return whether the function of the first frame also occurs further out."""
-    functions = [(frame.file, frame.function) for frame in path]
-    return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE
 
 
 def _is_table_step(step: str) -> bool:

@@ -44,6 +44,8 @@ class LineTime:
         ns: time of these passes.
         left_out_ns: duration of the longest ignored pass, which was interrupted or whose start was
             not seen; 0 if there is none.
+        loop_rows: rows of loops that were timed only in part, as far as timed.
+        loop_ns: time of the line for these rows, without the execution.
     """
 
     statement: str
@@ -53,3 +55,5 @@ class LineTime:
     others: int
     ns: int
     left_out_ns: int = 0
+    loop_rows: int = 0
+    loop_ns: int = 0

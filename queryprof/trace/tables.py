@@ -316,6 +316,8 @@ TABLES = (
             Column("others", "executions of other statements in them"),
             Column("ns", "time of these passes"),
             maximum_column("left_out_ns", "duration of the longest ignored pass"),
+            Column("loop_rows", "rows of loops that were timed only in part, as far as timed"),
+            Column("loop_ns", "time of the line for these rows, without the execution"),
         ),
     ),
     Table(

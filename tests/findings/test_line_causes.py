@@ -63,6 +63,16 @@ def test_objects_of_many_rows(rows: int, pass_ms: int, is_reported: bool) -> Non
         assert ".tuples()" in found[0].fix
 
 
+def test_rows_of_a_loop_that_was_timed_in_part() -> None:
+    """A loop over 60,000 objects: of the first 1,000 rows each took 5 us; the query took 10 ms."""
+    driver, time = loop(READ, 1, 1, pass_ns=15 * MS, count=1)
+    driver = driver._replace(rows=60_000, self_ns=10 * MS, total_ns=10 * MS)
+    time = replace(time, loop_rows=1000, loop_ns=5 * MS)
+    found = only(profile((driver, time)))
+    assert found.category == "many_objects"
+    assert found.gain_ns == (10 + 60 * 5) * MS
+
+
 def test_a_commit_takes_what_its_line_takes() -> None:
     """SQLAlchemy's commit of one change expires all objects: 2 ms, of which the driver takes 0.1
     ms.

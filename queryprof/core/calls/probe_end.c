@@ -80,7 +80,11 @@ static void end_fetch(qp_call *call, PyObject *result, int64_t ticks)
     }
     p->calls++;
     p->last_ticks = call->active.start_ticks + (uint64_t)ticks;
-    p->rows += qp_fetched_row_count(call, result);
+    int64_t rows = qp_fetched_row_count(call, result);
+    p->rows += rows;
+    if (qp_watched_line.code) {
+        qp_line_add_rows(call->thread, &e->meter.key, rows);
+    }
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;

@@ -14,10 +14,13 @@ enum {
  * of them count. */
 enum { LEFT_OUT_OF = 16, FEW = 4 };
 
+enum { LOOP = 8 }; /* a line that is passed this often for one execution is a loop over the rows */
+
 /* The executions of a statement and path in one pass. */
 typedef struct {
     qp_key key;
     int64_t count;
+    int64_t rows, last_rows; /* rows that the line has fetched; rows of the last fetch */
 } kind;
 
 typedef struct {
@@ -25,6 +28,9 @@ typedef struct {
     int64_t executions;
     int kinds_end; /* end of this pass's kinds, which follow the kinds of the previous pass */
     bool is_partial;
+    int64_t joined;    /* number of passes without executions that were added */
+    int64_t joined_ns; /* their time */
+    bool is_cut;       /* the pass is the beginning of a loop over the rows */
 } timed_pass;
 
 static struct {
@@ -40,10 +46,16 @@ static bool is_same_query(const qp_key *a, const qp_key *b)
     return a->statement == b->statement && a->path == b->path;
 }
 
+/* Returns the index of the first kind of a pass. */
+static int first_kind(int pass)
+{
+    return pass ? table.passes[pass - 1].kinds_end : 0;
+}
+
 /* Returns the number of kinds in the ended passes. */
 static int ended_kind_count(void)
 {
-    return table.count ? table.passes[table.count - 1].kinds_end : 0;
+    return first_kind(table.count);
 }
 
 void qp_line_passes_clear(void)
@@ -53,11 +65,10 @@ void qp_line_passes_clear(void)
     table.is_separate = true;
 }
 
-/* Returns the index of this statement and path among the kinds of the pass in progress; kind_count
- * if the pair is new. */
-static int find_kind(const qp_key *key)
+/* Returns the index of this statement and path among the kinds that begin at `at`; kind_count if
+ * the pair is new. */
+static int find_kind(int at, const qp_key *key)
 {
-    int at = ended_kind_count();
     while (at < table.kind_count && !is_same_query(&table.kinds[at].key, key)) {
         at++;
     }
@@ -66,7 +77,7 @@ static int find_kind(const qp_key *key)
 
 int64_t qp_line_passes_execution_count(const qp_key *key)
 {
-    int at = find_kind(key);
+    int at = find_kind(ended_kind_count(), key);
     return at < table.kind_count ? table.kinds[at].count : 0;
 }
 
@@ -76,12 +87,33 @@ void qp_line_passes_add_execution(const qp_key *key)
     if (!key) {
         return;
     }
-    int at = find_kind(key);
+    int at = find_kind(ended_kind_count(), key);
     if (at == table.kind_count && at < KINDS) {
-        table.kinds[table.kind_count++] = (kind){*key, 0};
+        table.kinds[table.kind_count++] = (kind){*key, 0, 0, 0};
     }
     if (at < KINDS) {
         table.kinds[at].count++;
+    }
+}
+
+bool qp_line_passes_are_joined(void)
+{
+    return table.count && !table.is_separate && !table.passes[table.count].executions;
+}
+
+void qp_line_passes_add_rows(const qp_key *key, int64_t rows)
+{
+    int at = find_kind(first_kind(table.count - qp_line_passes_are_joined()), key);
+    if (at < table.kind_count) {
+        table.kinds[at].rows += rows;
+        table.kinds[at].last_rows = rows;
+    }
+}
+
+void qp_line_passes_cut(void)
+{
+    if (qp_line_passes_are_joined() && table.passes[table.count - 1].joined >= LOOP) {
+        table.passes[table.count - 1].is_cut = true;
     }
 }
 
@@ -94,8 +126,10 @@ bool qp_line_passes_end_current(int64_t ns, bool is_partial)
 {
     timed_pass *pass = &table.passes[table.count];
     if (!pass->executions) {
-        if (!table.is_separate) {
+        if (qp_line_passes_are_joined()) {
             pass[-1].ns += ns;
+            pass[-1].joined++;
+            pass[-1].joined_ns += ns;
         }
         return false;
     }
@@ -168,8 +202,35 @@ static int collect_samples(const qp_key *key, sample found[TIMED])
     return whole ? whole : count;
 }
 
+/* Returns the number of rows for which a loop has passed its line. The last fetch may have returned
+ * more rows than the loop has used. */
+static int64_t used_row_count(const timed_pass *pass, const kind *fetched)
+{
+    int64_t least = fetched->rows - fetched->last_rows;
+    int64_t used = pass->joined > least ? pass->joined : least;
+    return used < fetched->rows ? used : fetched->rows;
+}
+
+/* Adds the loops that were timed in part, each to the statement that has returned most rows. */
+static void flush_cut_loops(void)
+{
+    for (int i = 0; i < table.count; i++) {
+        const timed_pass *pass = &table.passes[i];
+        const kind *most = NULL;
+        for (int at = first_kind(i); pass->is_cut && at < pass->kinds_end; at++) {
+            most = most && most->rows >= table.kinds[at].rows ? most : &table.kinds[at];
+        }
+        qp_line_time_row *row = most && most->rows ? qp_line_times_row(&most->key) : NULL;
+        if (row) {
+            row->loop_rows += used_row_count(pass, most);
+            row->loop_ns += pass->joined_ns;
+        }
+    }
+}
+
 void qp_line_passes_flush(void)
 {
+    flush_cut_loops();
     for (int at = 0, ended = ended_kind_count(); at < ended; at++) {
         if (!table.kinds[at].count) {
             continue;

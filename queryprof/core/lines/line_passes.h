@@ -14,15 +14,24 @@ void qp_line_passes_clear(void);
  * function that the watched line calls. */
 void qp_line_passes_add_execution(const qp_key *key);
 
+/* Adds rows that the line has fetched from an execution in the pass. */
+void qp_line_passes_add_rows(const qp_key *key, int64_t rows);
+
 /* Returns how often the pass in progress has executed a statement and path. */
 int64_t qp_line_passes_execution_count(const qp_key *key);
 
 /* Returns whether the pass in progress has executed anything. */
 bool qp_line_passes_has_executed(void);
 
-/* Ends the pass in progress. A pass without executions is added to the previous pass, because a
- * loop over a query's rows passes its line for each row. `is_partial` means that the start of the
- * pass was not seen. Returns true if there is no room for more passes. */
+/* Returns whether a pass without executions is added to the previous pass, because a loop over a
+ * query's rows passes its line for each row. */
+bool qp_line_passes_are_joined(void);
+
+/* Notes that the watch stops now: a loop over the rows of the last pass may continue. */
+void qp_line_passes_cut(void);
+
+/* Ends the pass in progress, or joins it to the previous pass. `is_partial` means that the start of
+ * the pass was not seen. Returns true if there is no room for more passes. */
 bool qp_line_passes_end_current(int64_t ns, bool is_partial);
 
 /* Marks the next pass as the first of another call of the function, so that the pass is not joined

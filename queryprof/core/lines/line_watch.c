@@ -111,6 +111,7 @@ static void end_pass(void)
         qp_line_passes_forget_current();
     } else if (qp_line_passes_end_current(qp_ticks_to_ns(ticks), is_partial) ||
                (!qp_watched_line.has_executed && qp_watched_line.passes >= FRUITLESS)) {
+        qp_line_passes_begin_call(); /* the last counted pass is complete */
         qp_line_watch_stop();
     }
 }
@@ -153,6 +154,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
+        qp_line_passes_cut();
         forget_pass(); /* there will be no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
@@ -196,7 +198,8 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
     const void *frame = reporting_frame(args, count);
     bool is_inside = frame && frame == qp_watched_line.frame && qp_watched_line.is_inside;
     bool is_backward = count > 2 && PyLong_AsLong(args[2]) < PyLong_AsLong(args[1]);
-    if (is_inside && is_backward && qp_line_passes_has_executed()) {
+    bool has_row = qp_line_passes_has_executed() || qp_line_passes_are_joined();
+    if (is_inside && is_backward && has_row) {
         leave_line();
         end_pass();
         if (qp_watched_line.code) {
@@ -353,6 +356,13 @@ QP_COLD void qp_line_add_execution(const qp_thread *thread, const qp_key *key, u
     }
 }
 
+QP_COLD void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows)
+{
+    if (thread->tstate == qp_watched_line.tstate && qp_watched_line.is_inside && rows > 0) {
+        qp_line_passes_add_rows(key, rows);
+    }
+}
+
 void qp_line_watch_stop(void)
 {
     PyObject *code = (PyObject *)qp_watched_line.code;
@@ -360,6 +370,7 @@ void qp_line_watch_stop(void)
         return;
     }
     qp_watched_line.is_changing = true;
+    qp_line_passes_cut();
     qp_line_passes_flush();
     qp_watched_line.code = NULL;
     qp_watched_line.frame = NULL;
@@ -373,28 +384,5 @@ void qp_line_watch_stop(void)
     qp_watched_line.spent_ns +=
         qp_thread_cpu_ns() - before_ns + (int64_t)qp_watched_line.events * EVENT_NS;
 }
-
-#else
-
-bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
-                         const void *frame, const qp_libraries *libraries, const qp_thread *thread,
-                         uint64_t from_ticks)
-{
-    (void)code, (void)first_line, (void)last_line, (void)path, (void)frame;
-    (void)libraries, (void)thread, (void)from_ticks;
-    return false;
-}
-
-void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks)
-{
-    (void)key, (void)from_ticks;
-}
-
-void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
-{
-    (void)thread, (void)key, (void)from_ticks;
-}
-
-void qp_line_watch_stop(void) {}
 
 #endif

@@ -47,6 +47,8 @@ typedef struct {
 /* The present watch. The choice of a line reads it. */
 extern qp_line_watch qp_watched_line;
 
+#if PY_VERSION_HEX >= 0x030C0000
+
 /* Begins to watch the lines from `first_line` to `last_line` of a code object in the running
  * thread, or calls of the code object if both lines are 0. `path` begins with the line. `frame` has
  * run the line since `from_ticks`; NULL if unknown. `libraries` are the known libraries between the
@@ -62,5 +64,40 @@ void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks);
 /* Notes an execution that ends in a thread, and began at `from_ticks`. */
 void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
+/* Notes that a thread has fetched rows from an execution with this key. */
+void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows);
+
 /* Removes the events. Audit hooks of the program may run; raises nothing. */
 void qp_line_watch_stop(void);
+
+#else
+
+static inline bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line,
+                                       uint32_t path, const void *frame,
+                                       const qp_libraries *libraries, const qp_thread *thread,
+                                       uint64_t from_ticks)
+{
+    (void)code, (void)first_line, (void)last_line, (void)path, (void)frame;
+    (void)libraries, (void)thread, (void)from_ticks;
+    return false;
+}
+
+static inline void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks)
+{
+    (void)key, (void)from_ticks;
+}
+
+static inline void qp_line_add_execution(const qp_thread *thread, const qp_key *key,
+                                         uint64_t from_ticks)
+{
+    (void)thread, (void)key, (void)from_ticks;
+}
+
+static inline void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows)
+{
+    (void)thread, (void)key, (void)rows;
+}
+
+static inline void qp_line_watch_stop(void) {}
+
+#endif

@@ -256,7 +256,8 @@ static const qp_column line_times[] = {
     COLUMN(qp_line_time_row, statement, 'I'),   COLUMN(qp_line_time_row, path, 'I'),
     COLUMN(qp_line_time_row, passes, 'q'),      COLUMN(qp_line_time_row, executions, 'q'),
     COLUMN(qp_line_time_row, others, 'q'),      COLUMN(qp_line_time_row, ns, 'q'),
-    COLUMN(qp_line_time_row, left_out_ns, 'q'), END};
+    COLUMN(qp_line_time_row, left_out_ns, 'q'), COLUMN(qp_line_time_row, loop_rows, 'q'),
+    COLUMN(qp_line_time_row, loop_ns, 'q'),     END};
 
 static const qp_column recent_calls[] = {COLUMN(qp_recent_call_row, started_ticks, 'Q'),
                                          COLUMN(qp_recent_call_row, duration_ns, 'f'),

@@ -25,6 +25,8 @@ typedef struct {
     int64_t others;      /* executions of other statements in these passes */
     int64_t ns;          /* total time of these passes */
     int64_t left_out_ns; /* duration of the longest ignored pass */
+    int64_t loop_rows;   /* rows that loops have used while their line was timed */
+    int64_t loop_ns;     /* time of the line for these rows, without its start */
 } qp_line_time_row;
 
 /* One of the newest calls of the process (see recent_calls.h). */

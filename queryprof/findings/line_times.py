@@ -1,0 +1,43 @@
+"""The time of a program's line, calculated from the passes that were timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryprof.analysis.call_sites import MODULE
+from queryprof.model import CallPath, LineTime
+
+LOOP_EXECUTIONS = 1.5
+"""If one pass of a line makes at least this many executions, the library runs the executions in its
+own loop.
+"""
+
+
+def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float | None:
+    """Return the time of a line per execution of its statement.
+
+    A loop over the rows may be timed only in part. Its time per row then counts for all rows.
+
+    Args:
+        times: the timed passes, one for each call path.
+        rows: the number of rows that all executions returned.
+        executions: the number of these executions.
+
+    Returns:
+        Nanoseconds. None if the line was not timed, if a library executes the statement in a loop
+        of its own, or if the line's function calls itself: a pass includes the inner passes.
+    """
+    passes, timed = sum(one.passes for one in times), sum(one.executions for one in times)
+    if passes <= 0 or not passes <= timed < LOOP_EXECUTIONS * passes:
+        return None
+    if any(_is_recursive(one.path) for one in times):
+        return None
+    ns, loop_ns = sum(one.ns for one in times), sum(one.loop_ns for one in times)
+    loop_rows = max(1, sum(one.loop_rows for one in times))
+    return max(0, ns - loop_ns) / timed + loop_ns / loop_rows * (rows / max(1, executions))
+
+
+def _is_recursive(path: CallPath) -> bool:
+    """Return whether the function of the first frame also occurs further out."""
+    functions = [(frame.file, frame.function) for frame in path]
+    return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE

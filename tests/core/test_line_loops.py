@@ -1,0 +1,67 @@
+"""The time of a line that loops over the rows of its query, which its library makes one by one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from core.line_programs import Run, Times, recorder, write_library
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"
+)
+
+ROWS = 20_000
+ROW_NS = 10_000
+"""What the library takes for an object, and for nothing else."""
+
+LIBRARY = f"""
+import time
+import mapper
+
+def objects(fetch_size=1, chunk_size=1):
+    rows = mapper.db.execute("SELECT a.id FROM item AS a, item AS b LIMIT {ROWS}")
+    time.sleep(0.1)
+    while fetched := rows.fetchmany(fetch_size) if fetch_size > 1 else rows.fetchone():
+        found = fetched if fetch_size > 1 else [fetched]
+        for start in range(0, len(found), chunk_size):
+            chunk = found[start:start + chunk_size]
+            began = time.perf_counter_ns()
+            while time.perf_counter_ns() - began < len(chunk) * {ROW_NS}: pass
+            yield chunk
+"""
+
+LOOPS = {
+    "for": "for one in mapper.rows.objects():\n    total += one[0][0]",
+    "rows fetched together": "for one in mapper.rows.objects(500): total += one[0][0]",
+    "groups of rows": "for some in mapper.rows.objects(500, 100):\n    for one in some:\n"
+    "        total += one[0]",
+    "list": "[one[0][0] for one in mapper.rows.objects()]",
+    "generator expression": "sum(one[0][0] for one in mapper.rows.objects())",
+}
+
+
+@pytest.fixture
+def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Times:
+    return recorder(tmp_path, monkeypatch, queryprof)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.repeats
+def test_the_rows_of_a_long_loop_are_timed_in_part(times: Times, loop: str) -> None:
+    write_library("rows.py", LIBRARY)
+    found = times("import mapper.rows\ntotal = 0\n" + LOOPS[loop])
+    (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
+    assert 0 < one.loop_rows < ROWS
+    assert one.loop_rows * ROW_NS <= one.loop_ns
+    assert one.ns - one.loop_ns >= 100_000_000  # the time before the first row is not a row's
+    # A row's time would be that of a hundred, or that of the time before the first row.
+    assert one.loop_ns < 50 * one.loop_rows * ROW_NS
+
+
+def test_a_short_loop_is_timed_whole(times: Times) -> None:
+    write_library("rows.py", LIBRARY.replace(str(ROWS), "100"))
+    found = times("import mapper.rows\nfor one in mapper.rows.objects(): pass\nprint(one)")
+    (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
+    assert one.ns >= 100_000_000 + 100 * ROW_NS
