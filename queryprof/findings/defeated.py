@@ -91,10 +91,15 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             ),
             reason.fix,
             program.innermost_loop(group),
-            code=index_help.code if index_help and not (is_unknown or index_help.partial) else "",
+            code=_helpful_code(index_help) if index_help and not is_unknown else "",
             doubt=reason.doubt or PREFIX * is_prefix,
             most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
         )
+
+
+def _helpful_code(index_help: IndexHelp) -> str:
+    """Return the SQL of the indexes, if the statement can use them as it is written."""
+    return "" if index_help.partial or index_help.differing else index_help.code
 
 
 PREFIX = (
@@ -150,12 +155,12 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
             " comparison, or add `COLLATE` with its collation. Or create an index with the"
             " comparison's collation.",
         )
-    if index_help.differing and not index_help.code:
+    if index_help.differing:
         columns = " and ".join(index_help.differing)
         return _Reason(
             f"it compares {columns} with another type, so SQLite cannot use an index on it",
             "Declare both columns with the same type. Or CAST the other side to the type of"
-            f" {columns}, and create an index on the column.",
+            f" {columns}. The column also needs an index.",
         )
     return None
 

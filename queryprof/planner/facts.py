@@ -134,7 +134,8 @@ class IndexHelp:
             not contain the condition as written.
         other_version: the SQLite version of this planner if the program's own is not available;
             else "".
-        differing: columns for which an index would help if they had another type.
+        differing: columns of tables that are scanned even with these indexes, for which an index
+            would help if they had another type.
         recollated: columns for which an index would help without their collation.
         functions: functions that the program or an extension registered, in lower case.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
@@ -52,6 +52,23 @@ def columns_needing_other_types(
             ):
                 types.append(f"{table}.{name}")
     return tuple(types), tuple(collations)
+
+
+def columns_still_scanned(
+    trial: UndoableTrial,
+    before: Steps,
+    after: Steps,
+    columns: Mapping[str, tuple[str, ...]],
+    indexes: Iterable[TriedIndex],
+) -> tuple[str, ...]:
+    """Return the columns of other tables than the indexes' whose type keeps SQLite from an index,
+    if the plan with the indexes still scans the same table.
+    """
+    if set(plan_signs(before).scans).isdisjoint(plan_signs(after).scans):
+        return ()
+    indexed = {one.table for one in indexes}
+    others = {table: names for table, names in columns.items() if table not in indexed}
+    return columns_needing_other_types(trial, before, others)[0]
 
 
 def _helps_with_type(

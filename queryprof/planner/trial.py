@@ -36,7 +36,7 @@ from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.expressions import column_expressions
 from queryprof.planner.facts import IndexHelp
 from queryprof.planner.judging import EMPTY, Judge, StatementError
-from queryprof.planner.other_types import columns_needing_other_types
+from queryprof.planner.other_types import columns_needing_other_types, columns_still_scanned
 from queryprof.planner.tried_index import (
     ANYCASE,
     ColumnsByTable,
@@ -142,6 +142,7 @@ class StatementTrial:
                 and scan_count(after) < scan_count(before),
                 sorts_less=sorting_in(after) < sorting_in(before),
                 by_range=is_by_range(after),
+                differing=columns_still_scanned(self, before, after, columns, found),
             )
         types, collations = columns_needing_other_types(self, before, columns)
         wide = self._widened_sql(before, columns)
