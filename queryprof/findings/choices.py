@@ -92,6 +92,8 @@ def _may_be_cause(known: Finding, finding: Finding) -> bool:
     is_slow = finding.category in ("heavy_query", "lock_wait")
     is_known = is_slow and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
+    if (known.category, finding.category) == ("large_values", "commit_per_write"):
+        return True
     is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as in a line of an ORM
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query

@@ -85,6 +85,19 @@ def test_values_that_are_written(
 
 
 @pytest.mark.parametrize(
+    ("synced_ms", "category"), [(220, "commit_per_write"), (90, "large_values")]
+)
+def test_syncs_are_not_the_time_of_large_values(synced_ms: int, category: str) -> None:
+    """A hundred transactions sync as often with small values."""
+    profile = changes(100, 262_144)
+    work = replace(profile.file_work[0], syncs=100, sync_ns=synced_ms * MS)
+    found = findings(replace(profile, file_work=(work,)))[0]
+    assert found.category == category
+    if category == "large_values":
+        assert found.gain_ns == (300 - synced_ms) * MS
+
+
+@pytest.mark.parametrize(
     ("pages", "steps", "is_one"),
     [
         (64, 30, True),
