@@ -15,6 +15,12 @@ MAX_DIFFERING_SHARE = 0.34
 words are names.
 """
 
+ONE_EACH = "statements need one each"
+"""In the fix of a finding for several statements that need indexes of their own."""
+
+SHOWN_CODES = 3
+"""The number of statements for which the SQL of a merged finding is shown."""
+
 
 def merge_same_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that one index fixes, and findings about one statement in several lines of a
@@ -98,11 +104,19 @@ def _add_other_statements(first: Finding, *others: Finding) -> Finding:
         return first
     gain_ns = sum(one.gain_ns for one in others)
     more = (
-        f"also applies to {counted(len(others), 'other statement')} on this line (saves up to"
-        f" {duration(gain_ns)} more)"
+        f"{duration(gain_ns)} of the saving are for {counted(len(others), 'other statement')} on"
+        " this line"
     )
+    codes = list(dict.fromkeys(one.code for one in (first, *others) if one.code))
+    fix = first.fix
+    if len(codes) > 1:
+        fix += f" {len(codes)} {ONE_EACH}" + (
+            f"; these are {SHOWN_CODES} of them." * (len(codes) > SHOWN_CODES) or "."
+        )
     return replace(
         first,
+        fix=fix,
+        code=" ".join(codes[:SHOWN_CODES]),
         gain_ns=first.gain_ns + gain_ns,
         share=_combined_share(first, first.gain_ns + gain_ns),
         severity=most_severe(first.severity, _combined_severity([first, *others])),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.units import counted, duration, format_bytes, format_factor, shorten
 from queryprof.findings.finding import Finding, Severity, importance_key, severity_of_gain
+from queryprof.findings.merging import ONE_EACH
 from queryprof.model.advice import Advice, DatabaseChange, OutweighedIndexes, Proof, Rewrite
 
 INDEXABLE_CATEGORIES = frozenset(
@@ -39,6 +40,8 @@ REWRITABLE_CATEGORIES = frozenset(
     {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
 )
 """Categories that a rewritten statement may resolve."""
+
+NOT_TOGETHER = "--prove tries each alone, which saves too little, and not all of them together."
 
 NO_INDEX = (
     "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"
@@ -138,6 +141,8 @@ def _without_index(finding: Finding, advice: Advice) -> Finding:
             return replace(
                 finding, fix=f"An index {outweighed_in_words(one)}.", code=one.sql, doubt=""
             )
+    if ONE_EACH in finding.fix:
+        return replace(finding, fix=f"{finding.fix} {NOT_TOGETHER}")
     return replace(finding, fix=NO_INDEX, code="", doubt="")
 
 

@@ -16,7 +16,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows_in_words
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
-from queryprof.findings.merging import are_similar_statements
+from queryprof.findings.merging import are_similar_statements, merge_same_cause
 from queryprof.findings.unknown_causes import unknown_data_notes
 from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
 from queryprof.model.schema import Index
@@ -228,8 +228,25 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
     (found,) = findings(profile_of(*loops), Knows(INDEX))
     assert found.gain_ns == pytest.approx(4 * 49 * MS)
     assert found.evidence[-1].startswith(
-        "also applies to 3 other statements on this line (saves up to 147 ms more)"
+        "147 ms of the saving are for 3 other statements on this line: SELECT a FROM t_"
     )
+
+
+@pytest.mark.parametrize(("tables", "shown"), [(3, "."), (4, "; these are 3 of them.")])
+def test_sql_for_each_of_several_tables(tables: int, shown: str) -> None:
+    one = aggregate("SELECT a FROM t_0 WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
+    (of_one,) = findings(profile_of(one), Knows(INDEX))
+    each = [
+        replace(
+            of_one,
+            statement=f"SELECT a FROM t_{n} WHERE id = ?",
+            code=f"CREATE INDEX t_{n}_id ON t_{n} (id);",
+        )
+        for n in range(tables)
+    ]
+    (found,) = merge_same_cause(each)
+    assert found.code.count("CREATE INDEX") == 3
+    assert found.fix == f"{of_one.fix} {tables} statements need one each{shown}"
 
 
 @pytest.mark.parametrize(("ns", "is_reported"), [(10 * MS, True), (9 * MS, False)])

@@ -8,7 +8,8 @@ import pytest
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.proved import NO_INDEX, with_proofs
+from queryprof.findings.merging import ONE_EACH
+from queryprof.findings.proved import NO_INDEX, NOT_TOGETHER, with_proofs
 from queryprof.model import Frame
 from queryprof.model.advice import (
     Advice,
@@ -109,6 +110,13 @@ def test_each_line_of_a_migration_is_a_line_of_the_report() -> None:
 def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
     (one,) = with_proofs([finding()], advice(1e6))
     assert (one.fix, one.code) == (NO_INDEX, "")
+
+
+def test_indexes_that_only_together_save_enough_are_kept() -> None:
+    many = replace(finding(), fix=f"Create an index. 60 {ONE_EACH}.")
+    (one,) = with_proofs([many], advice(1e6))
+    assert one.code == INDEX
+    assert one.fix == f"{many.fix} {NOT_TOGETHER}"
 
 
 def test_an_index_that_slows_inserts_shows_gain_and_cost() -> None:

@@ -8,7 +8,7 @@ from queryprof.analysis.units import counted, duration, format_bytes, percent
 from queryprof.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.model.advice import Advice, DatabaseChange, Proof, Rewrite
 
-NO_CHANGE = "No index and no ANALYZE saves 3% or more of the recorded time; no index to add."
+NO_CHANGE = "No index alone saves 3% or more of the recorded time, nor does ANALYZE."
 NO_INDEX = (
     "No index and no ANALYZE saves 3% or more of the recorded time, but rewriting a statement does."
 )
@@ -16,7 +16,7 @@ NO_CHANGE_YET = (
     "No index and no ANALYZE saves 3% or more of the recorded time, as far as it was measured."
 )
 MIN_MEASURED_SHARE = 0.8
-"""Share of the recorded time that must be measured before "no index to add" is printed."""
+"""Share of the recorded time that must be measured before NO_CHANGE is printed."""
 
 NOTHING_MEASURED = "No statement was measured. INSERTs and their triggers never are."
 
