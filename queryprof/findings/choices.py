@@ -66,7 +66,8 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
         return _transaction_or_query(known, finding)
-    if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
+    is_slow = known.category in (*SLOW_STATEMENT_CATEGORIES, "missing_covering_index")
+    if is_slow and finding.category == "duplicate_query":
         return _with_repeat_advice(known, finding)
     if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -99,3 +100,19 @@ def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
             thread.join()
 
     assert 100 < sampled(threads).samples < 300
+
+
+def test_all_slow_executions_are_sampled() -> None:
+    """Few slow executions may take most of the time."""
+
+    def work(db: sqlite3.Connection) -> None:
+        db.create_function("slowly", 1, lambda value: time.sleep(0.002) or value)
+        for _ in range(20):
+            db.execute("SELECT slowly(?)", (7,)).fetchone()
+
+    with queryprof.profile() as recording:
+        db = sqlite3.connect(":memory:")
+        work(db)
+        db.close()
+    (found,) = [one for one in recording.profile.parameters if "slowly" in one.statement]
+    assert (found.samples, found.repeats) == (20, 19)

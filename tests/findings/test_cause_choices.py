@@ -372,6 +372,21 @@ def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
     assert [each.severity for each in found if each.category == "n_plus_one"] == [severity]
 
 
+@pytest.mark.parametrize(
+    ("gain_ms", "category"), [(100, "duplicate_query"), (74, "missing_covering_index")]
+)
+def test_equal_counts_are_kept_where_that_saves_more_than_an_index(
+    gain_ms: int, category: str
+) -> None:
+    """For example, the count of Django's paginator, once for each page."""
+    site = CallSite(QUERY, (MAIN,))
+    index = Finding(
+        "missing_covering_index", Severity.HIGH, 0.5, 60 * MS, READ, site, None, (), "Add.", ""
+    )
+    repeated = replace(index, category="duplicate_query", fix="Keep.", gain_ns=gain_ms * MS)
+    assert choose_between_findings(index, repeated).category == category
+
+
 @pytest.mark.parametrize("is_reversed", [False, True])
 @pytest.mark.parametrize("doubt", ["", "?"])
 def test_a_line_that_needs_no_objects_is_told_so(doubt: str, is_reversed: bool) -> None:

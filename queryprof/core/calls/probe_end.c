@@ -111,7 +111,7 @@ static QP_COLD void note_execution(const qp_call *call)
 }
 
 /* Takes samples from some executions. */
-static QP_COLD void take_samples(const qp_call *call, bool has_failed)
+static QP_COLD void take_samples(const qp_call *call, bool has_failed, bool is_slow)
 {
     int64_t span = qp_outermost_running_span();
     const qp_sampled_execution sampled = {
@@ -120,7 +120,7 @@ static QP_COLD void take_samples(const qp_call *call, bool has_failed)
         .work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate),
         .is_sqlite = call->probe->system == QP_SYSTEM_SQLITE,
         .has_failed = has_failed,
-        .is_chosen = !call->execution->meter.sampled,
+        .is_chosen = !call->execution->meter.sampled && !is_slow,
     };
     /* A portal contains the parameters, so they are not known here. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {
@@ -168,10 +168,11 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     int64_t notable_ticks = qp_exemplar_floor_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
     /* The slowest executions are sampled as well: otherwise only the first execution of a rare
-     * statement would count. */
-    bool sampled = e->meter.sampled || notable;
+     * statement would count. Slow executions all are, because they may be few. */
+    bool is_slow = ticks >= qp_parameters_slow_ticks;
+    bool sampled = e->meter.sampled || notable || is_slow;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        take_samples(call, result == NULL);
+        take_samples(call, result == NULL, is_slow);
     }
     e->in_use = false;
     e->cursor = NULL;

@@ -9,6 +9,7 @@
 #include "sums/sampled_rows.h"
 
 enum {
+    SLOW_NS = 1000000, /* hashing a row of values takes 0.1 to 1 us */
     REMEMBERED = 8,
     MAX_CHARACTERS = 4096, /* hashing longer texts would add noticeable overhead */
     ENOUGH = 4             /* with more samples, slow executions would count too often */
@@ -28,9 +29,11 @@ static struct {
 } table = {.rows = {.table = QP_PARAMETER_ROWS, .row_bytes = sizeof(qp_parameter_row)}};
 
 uint32_t qp_writes;
+int64_t qp_parameters_slow_ticks;
 
 bool qp_parameters_start(void)
 {
+    qp_parameters_slow_ticks = qp_ns_to_ticks(SLOW_NS);
     table.secret = qp_hash_mix(qp_clock_ticks(), (uint64_t)(uintptr_t)&table);
     table.runs = qp_allocate(QP_PARAMETERS, sizeof *table.runs);
     return table.runs && qp_sampled_rows_start(&table.rows, QP_PARAMETERS);
