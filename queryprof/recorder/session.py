@@ -239,7 +239,7 @@ class Session:
     def _stop(self) -> None:
         target, self._target = self._target, None
         self._is_of_owners = False
-        is_written, region = False, ""
+        is_written, region, next_region = False, "", ""
         atexit.unregister(self.end_of_process)
         try:
             _core.watchdog_stop(STOP_TIMEOUT_S)
@@ -251,12 +251,13 @@ class Session:
                     is_written, region = self._keep_or_complain(target)
                 if self.parts.has_readers and not self.parts.are_windows:
                     self.end_part()
+                    next_region = _core.region_path()
                 elif target is None or is_written:
                     self.parts.remove()
         finally:
             _core.stop()
         if target and is_written:  # only now, when no thread can make another copy
-            remove_files([region, target.checkpoint])
+            remove_files([region, next_region, target.checkpoint])
             if not target.is_collected:
                 self._save_family_traces(target)
 

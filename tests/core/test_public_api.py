@@ -7,6 +7,7 @@ import concurrent.futures
 import contextvars
 import io
 import sqlite3
+import threading
 import sys
 import time
 from pathlib import Path
@@ -207,3 +208,33 @@ def test_the_time_of_a_block_is_its_own(
     assert began <= process.start_unix_ns <= process.end_unix_ns <= ended
     if path:
         assert read_profile(path).processes[0].wall_ns == process.wall_ns
+
+
+@pytest.mark.slow
+def test_recordings_that_threads_start_and_stop_inside_a_block() -> None:
+    """The block's parts stay until its end, whatever else is recovered. One of 20 rounds failed."""
+
+    def change(name: str, is_over: threading.Event) -> None:
+        for number in range(5):
+            queryprof.install(f"{name}{number}.qprof")
+            queryprof.uninstall()
+        is_over.set()
+
+    def work(is_over: threading.Event) -> None:
+        while not is_over.is_set():
+            with queryprof.span("work"):
+                ask()
+
+    for round_number in range(100):
+        is_over = threading.Event()
+        with queryprof.profile():
+            threads = [
+                threading.Thread(target=change, args=(f"a{round_number}-", is_over)),
+                threading.Thread(target=change, args=(f"b{round_number}-", is_over)),
+                threading.Thread(target=work, args=(is_over,)),
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        queryprof.uninstall()
