@@ -19,7 +19,7 @@ yaml = pytest.importorskip("yaml")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("installed_plugins")]
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "continuous-integration.md"
+PAGE = ROOT / "docs" / "testing.md"
 REGRESSION = ("GROUP BY customer.id", "GROUP BY customer.id + 0")
 
 

@@ -36,6 +36,8 @@ def write_trace(path: str) -> None:
             sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 1, 1]
             (aggregate,) = store.add("aggregate", [(*key, *sums)])
             store.add("histogram", [(aggregate, 100, 1), (aggregate, 110, 8)])
+            store.add("recent_call", [(aggregate, 10**18 + number, 9, 0)])
+            store.add("open_call", [(*key, 10**18 + number)])
             store.add("error", [(*by, "execute", "sqlite3.OperationalError", 1)])
             store.add("exemplar", [(*key, 10**18, 9, 1, stack, "SELECT 1", "()")])
             store.add("file_work", [(*key, 9, 1, 10**8, 10**8, 9, 10**7, 4096, 10**6, 8192, 10**7)])
@@ -44,7 +46,7 @@ def write_trace(path: str) -> None:
             store.add("lock_event", [(*lock, 10**18, 10**8, 3, 0)])
             store.add("statement_use", [(statement, 5)])
             store.add("parameter_sample", [(*by, 9, 8, 3, 60, 2)])
-            store.add("line_time", [(*by, 3, 3, 0, 10**9, 0)])
+            store.add("line_time", [(*by, 3, 3, 0, 10**9, 0, 50, 10**8)])
             store.add("source", [(f"/x/{number}.py", "0" * 64, 9)])
             store.add("stack_sample", [(*by, 64, 10**9)])
             tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"

@@ -174,7 +174,7 @@ def test_accepted_findings_are_silent(queryprof: Run, trace: str) -> None:
     result = queryprof("analyze", trace, "--fail-on", "high")
     assert result.returncode == 0
     assert found.identity not in result.stdout
-    assert "no finding any more: n_plus_one-00000000" in result.stdout
+    assert "in `accepted`, but no longer found: n_plus_one-00000000" in result.stdout
     document = json.loads(queryprof("analyze", trace, "--format", "json").stdout)
     assert [one["is_stale"] for one in document["accepted"]] == [False, True]
     Path("queryprof.toml").write_text('accepted = ["n_plus_one"]')

@@ -3,7 +3,7 @@ fixed number, mean of 60 runs of 240 intervals with dips: after interval 40, and
 
 LinearSearch: flat 0.0 (0.0), writer 1.4 (3.5), readers 1.1 (2.2), rising 2.0 (4.4); ends after 16.
 HillClimbing: flat 0.0 (0.0), writer 5.9 (9.8), readers 2.2 (2.5), rising 4.6 (4.5); never ends.
-SteadyWorkerSearch flat 0.0 (0.0), writer 1.2 (2.9), readers 0.8 (2.8), rising 1.5 (5.1); ends after 35.
+SteadyWorkerSearch: flat 0.0 (0.0), writer 1.2 (2.9), readers 0.8 (2.8), rising 1.5 (5.1); ends after 35.
 """
 
 from __future__ import annotations
