@@ -12,6 +12,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import CALLED
 from queryprof.operations import STATEMENT_OPERATIONS
+from queryprof.sql.clauses import tables_by_alias
 from queryprof.sql.tokens import tokens_of
 
 FEW = 20
@@ -107,11 +108,49 @@ def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavySt
     called = _program_function_called(program, group)
     if called:
         return HeavyStatementCause(CALLED.format(name=called), group.work_ns)
+    view = _view_computed_whole(group)
+    if view:
+        gain_ns = round(group.work_ns * (1 - 1 / group.totals.executions))
+        return HeavyStatementCause(VIEW_FIX, gain_ns, (WHOLE_VIEW.format(view=view),))
     spilled = _spill_note(group) or _rereading_note(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
         return HeavyStatementCause(fix, group.files.read_ns + group.files.write_ns, spilled)
     return None
+
+
+FEW_LOOKUPS = 5
+STEPS_PER_ROW = 1_000
+"""At least this many VM steps per returned row are a search in vain, at 6 ns each: a view of 5,000
+groups took 680,000 steps for one row.
+"""
+
+WHOLE_VIEW = (
+    "each execution computes all rows of the view {view}, and then keeps those that match the"
+    " condition"
+)
+VIEW_FIX = (
+    "Put the condition into a query of the tables below the view. Or compute the view's rows once,"
+    " into a table with an index."
+)
+
+
+def _view_computed_whole(group: StatementGroup) -> str:
+    """Return the view of which a query searches the computed rows; "" if there is none. SQLite
+    cannot move the condition into a view with a window function or LIMIT
+    (https://www.sqlite.org/optoverview.html#the_where_clause_push_down_optimization).
+    """
+    totals, words = group.totals, [one.keyword for one in tokens_of(group.statement)]
+    is_lookup = totals.executions >= FEW_LOOKUPS and "WHERE" in words
+    is_vain = (totals.vm_steps or 0.0) >= STEPS_PER_ROW * max(1.0, totals.rows_each or 0.0)
+    if not group.reads or not is_lookup or not is_vain or words.count("SELECT") > 1:
+        return ""
+    steps = [step.split() for plan in group.plans for step in plan if step[:1] != " "]
+    computed = {words[-1] for words in steps if words[0] in ("CO-ROUTINE", "MATERIALIZE")}
+    aliases = tables_by_alias(group.statement)
+    scanned = [words[1] for words in steps if words[0] == "SCAN"]
+    names = [name for one in scanned for name in (one, aliases.get(one.lower(), ""))]
+    return next((name for name in names if name in computed), "")
 
 
 STEP_NS, FETCH_NS = 1_200, 3_000

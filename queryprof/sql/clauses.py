@@ -287,7 +287,7 @@ def tables_by_alias(statement: str) -> dict[str, str]:
     return {
         second.named: first.named
         for first, second in pairwise(tokens)
-        if first.named and second.named
+        if first.named and second.named and first.keyword not in AROUND_OPERANDS
     }
 
 

@@ -95,11 +95,10 @@ def test_a_killed_runner(queryprof: Run, script: Script) -> None:
         Path("end").touch()
         while not Path("ended").exists():
             time.sleep(0.01)
-    deadline = time.monotonic() + 20
-    while not Path("x.qprof").exists() and time.monotonic() < deadline:
-        result = queryprof("report", "x.qprof")
-        time.sleep(0.1)
-    assert "recovered what a process left" in result.stderr
+    messages = ""
+    while not Path("x.qprof").exists():  # its process may not have ended yet
+        messages += queryprof("report", "x.qprof").stderr
+    assert "recovered what a process left" in messages
     assert asked() == 22
     assert not list(Path().glob("*.parts"))
     assert not queryprof("report", "x.qprof").stderr

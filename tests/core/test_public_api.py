@@ -7,8 +7,8 @@ import concurrent.futures
 import contextvars
 import io
 import sqlite3
-import threading
 import sys
+import threading
 import time
 from pathlib import Path
 

@@ -11,7 +11,7 @@ from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
-from queryprof.model import Aggregate, Profile, Thread
+from queryprof.model import Aggregate, Plan, Profile, Thread
 from queryprof.model.files import FileWork
 from queryprof.model.postgresql import ServerFacts, ServerPlan
 from queryprof.report.findings.text import saving_in_words
@@ -72,6 +72,31 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
     assert found.evidence[-1].startswith("the slowest execution took 371 ms; the median is ")
     assert saving_in_words(found) == "takes 400 ms (40.0% of the run)"  # no fix is known
     assert not found.doubt
+
+
+@pytest.mark.parametrize(
+    ("statement", "count", "steps", "is_view"),
+    [
+        ("SELECT plays FROM charts WHERE song = ?", 5, 2000, True),
+        ("SELECT plays FROM charts AS c WHERE c.song = ?", 5, 2000, True),
+        ("SELECT plays FROM charts WHERE song = ?", 4, 2000, False),
+        ("SELECT plays FROM charts WHERE song = ?", 5, 1999, False),
+        ("SELECT plays FROM charts", 5, 2000, False),
+        ("SELECT a FROM (SELECT a FROM t WHERE b = ?) AS charts", 5, 2000, False),
+    ],
+)
+def test_a_view_that_is_computed_for_each_search(
+    statement: str, count: int, steps: int, is_view: bool
+) -> None:
+    one = aggregate(statement, SITE, ns=500 * MS, count=count)._replace(
+        rows=2 * count, vm_steps=steps * count, counted=count
+    )
+    scanned = "c" if " AS c " in statement else "charts"
+    tree = f"CO-ROUTINE charts\n  SCAN play USING COVERING INDEX play_song\nSCAN {scanned}"
+    plans = (Plan(statement, "app.db", tree),)
+    (found,) = findings(replace(profile_of(one), plans=plans))
+    assert ("all rows of the view charts" in " ".join(found.evidence)) == is_view
+    assert ("tables below the view" in found.fix) == is_view
 
 
 @pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])

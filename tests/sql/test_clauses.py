@@ -142,6 +142,7 @@ def test_what_is_sorted_by_and_other_names_of_tables() -> None:
         "lower(d)",
     ]
     assert tables_by_alias(statement).items() >= {"x": "t", "y": "u"}.items()
+    assert tables_by_alias("SELECT a FROM t AS x WHERE x.a = ?")["x"] == "t"
 
 
 def test_what_is_compared_under_a_table_s_name() -> None:
