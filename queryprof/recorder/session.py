@@ -237,8 +237,7 @@ class Session:
                 self._is_stopping = False
 
     def _stop(self) -> None:
-        target, self._target = self._target, None
-        self._is_of_owners = False
+        target, self._target, self._is_of_owners = self._target, None, False
         is_written, region, next_region = False, "", ""
         atexit.unregister(self.end_of_process)
         try:
