@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from queryprof.collect.cleaning import RegionLeft
 
 
-def clean(discards: bool) -> None:
-    """Make the traces of ended processes. Print what was made and what is left.
-
-    Args:
-        discards: delete recordings that cannot become a trace, because the directory of the trace
-            is gone or not writable.
-    """
-    from queryprof.collect.cleaning import discard_regions, regions_left_behind, save_left_regions
+def clean() -> None:
+    """Make the traces of ended processes. Print what was made, and the files that are left."""
+    from queryprof.collect.cleaning import regions_left_behind, save_left_regions
     from queryprof.report.inert import escape_control_characters
 
     found = regions_left_behind()
@@ -32,30 +27,25 @@ def clean(discards: bool) -> None:
         return
     for path in save_left_regions(found):
         click.echo(f"made: {escape_control_characters(path)}")
-    found = [one for one in found if os.path.lexists(one.path)]
-    gone = discard_regions(found) if discards else []
-    _print_regions(gone, "deleted")
-    _print_regions([one for one in found if one not in gone], "left")
+    _print_left(one for one in found if os.path.lexists(one.path))
 
 
-def _print_regions(found: Iterable[RegionLeft], word: str) -> None:
+def _print_left(found: Iterable[RegionLeft]) -> None:
     """Print a line for each trace, largest first."""
     from queryprof.analysis.units import counted, format_bytes
     from queryprof.report.inert import escape_control_characters
 
-    by_trace: dict[str, list[int]] = {}
+    by_trace: dict[str, list[RegionLeft]] = {}
     for one in found:
-        by_trace.setdefault(one.trace, []).append(one.used_bytes)
-    ranked = sorted(by_trace.items(), key=lambda item: -sum(item[1]))
-    for trace, sizes in ranked[:SHOWN]:
-        what = f"of {trace}{_why_not_saved(trace)}"
-        line = f"{word}: {counted(len(sizes), 'recording')}, {format_bytes(sum(sizes))}, {what}"
-        click.echo(escape_control_characters(line))
-    if rest := [one for _, sizes in ranked[SHOWN:] for one in sizes]:
-        traces = counted(len(ranked) - SHOWN, "other trace")
-        click.echo(
-            f"{word}: {counted(len(rest), 'recording')}, {format_bytes(sum(rest))}, of {traces}"
-        )
+        by_trace.setdefault(one.trace, []).append(one)
+    ranked = sorted(by_trace.items(), key=lambda item: -sum(one.used_bytes for one in item[1]))
+    for trace, left in ranked[:SHOWN]:
+        size = format_bytes(sum(one.used_bytes for one in left))
+        files = " ".join(one.path for one in left[:SHOWN]) + " ..." * (len(left) > SHOWN)
+        what = f"{counted(len(left), 'recording')}, {size}, of {trace}{_why_not_saved(trace)}"
+        click.echo(escape_control_characters(f"left: {what}: {files}"))
+    if len(ranked) > SHOWN:
+        click.echo(f"left: the recordings of {counted(len(ranked) - SHOWN, 'other trace')}")
 
 
 def _why_not_saved(trace: str) -> str:

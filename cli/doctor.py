@@ -23,20 +23,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--clean", "cleans", is_flag=True, help="Write the traces of ended processes.")
-@click.option(
-    "--discard", "discards", is_flag=True, help="Also delete files that cannot become traces."
-)
-def doctor(cleans: bool, discards: bool) -> None:
+def doctor(cleans: bool) -> None:
     """Show what queryprof can measure here.
 
     A killed process leaves its figures in shared memory, and this command lists them. With --clean,
-    queryprof makes its trace and frees the memory. It prints what it cannot save, because the
-    directory of the trace is gone or read-only; --discard deletes it as well.
+    queryprof makes its trace and frees the memory. It prints the files that it cannot save, because
+    the directory of the trace is gone or read-only.
     """
-    if cleans or discards:
+    if cleans:
         from queryprof.cli.clean import clean
 
-        clean(discards)
+        clean()
         return
     import sqlite3
 

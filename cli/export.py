@@ -30,10 +30,7 @@ PSTATS_NODES = 1000
     type=click.Path(),
     help="File to write; - is standard output.  [default: FILE with the format's ending]",
 )
-@click.option(
-    "--stacks", is_flag=True, help="Export whole stacks, with library frames; times are estimates."
-)
-def export(file: str, form: str, output: str | None, stacks: bool) -> None:
+def export(file: str, form: str, output: str | None) -> None:
     """Write FILE's database time for another viewer."""
     from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.inert import escape_control_characters
@@ -42,7 +39,7 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     mark = _format_signature(form)
     if path != "-":
         refuse_other_file(path, mark)
-    content = export_bytes(file, form, stacks)
+    content = export_bytes(file, form)
     if path == "-":
         sys.stdout.buffer.write(content)
         return
@@ -57,7 +54,7 @@ def _format_signature(form: str) -> bytes:
     return {"pstats": pstats.MARK, "speedscope": speedscope.MARK}[form]
 
 
-def export_bytes(file: str, form: str, stacks: bool) -> bytes:
+def export_bytes(file: str, form: str) -> bytes:
     """Return a trace in a viewer's format. Raises TraceError."""
     from queryprof.cli.reading import SkippedInputNotes, read_combined_profile
     from queryprof.report.export.pstats import pstats_file
@@ -69,8 +66,7 @@ def export_bytes(file: str, form: str, stacks: bool) -> bytes:
     for reason in profile.left_out:
         left_out.add(reason)
     nodes = PSTATS_NODES if form == "pstats" else None
-    weights = limit_nodes(call_path_weights(profile, stacks), nodes)
+    weights = limit_nodes(call_path_weights(profile), nodes)
     if form == "pstats":
         return pstats_file(weights)
-    estimate = " (whole stacks: an estimate)" if stacks else ""
-    return speedscope_file(weights, f"{os.path.basename(file)}: database time{estimate}")
+    return speedscope_file(weights, f"{os.path.basename(file)}: database time")

@@ -24,7 +24,7 @@ def snakeviz(file: str, arguments: tuple[str, ...]) -> None:
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed; run: pip install snakeviz")
-    content = export_bytes(file, "pstats", stacks=False)
+    content = export_bytes(file, "pstats")
     with temporary_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")

@@ -1,4 +1,4 @@
-"""Clean up what ended processes left in shared memory: save it to traces, or remove it."""
+"""Save what ended processes left in shared memory to traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
 from queryprof.region.identity import region_trace_path
-from queryprof.region.region import claimed_region, opened_region
+from queryprof.region.region import opened_region
 from queryprof.region.region_files import is_living, readable_regions
 
 
@@ -53,17 +53,3 @@ def save_left_regions(found: list[RegionLeft]) -> list[str]:
     recorded = RecordedFiles()
     traces = dict.fromkeys(one.trace for one in found)
     return [path for trace in traces for path in save_left_recordings(trace, recorded)]
-
-
-def discard_regions(found: list[RegionLeft]) -> list[RegionLeft]:
-    """Remove the left regions and return the removed ones. Their data is lost."""
-    removed = []
-    for one in found:
-        try:
-            with claimed_region(one.path) as region:
-                if region is not None and is_living(region) is False:
-                    os.unlink(one.path)
-                    removed.append(one)
-        except (TraceError, OSError):
-            continue  # another process was faster
-    return removed

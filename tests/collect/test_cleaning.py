@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import by_operation
-from queryprof.collect.cleaning import RegionLeft, discard_regions, regions_left_behind
+from queryprof.collect.cleaning import RegionLeft, regions_left_behind
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 
@@ -90,40 +89,25 @@ def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) 
     assert regions_left_behind() == []
 
 
-def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_place_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     os.mkdir("gone")
     with worker("gone/x.qprof"), worker("y.qprof", 4):
         shutil.rmtree("gone")
     made, left = clean(capsys=capsys)
     assert made == f"made: {os.getcwd()}/y.qprof"
+    (region,) = regions_left_behind()
     assert left.startswith("left: 1 recording")
-    assert left.endswith(f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone)")
-    assert len(regions_left_behind()) == 1
-    with worker("gone.qprof"):  # a living process is never touched
-        (deleted,) = clean("--discard", capsys=capsys)
-        assert deleted == left.replace("left:", "deleted:")
-    assert by_operation(read_profile("gone.qprof"))[SELECT] == 3
+    why = f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone): {region.path}"
+    assert left.endswith(why)
+    os.unlink(region.path)
+    assert clean(capsys=capsys) == ["no ended process has left a recording"]
 
 
-def test_what_lives_is_not_discarded() -> None:
-    with worker("x.qprof") as pid:
-        (region,) = [one for one in Path("/dev/shm").iterdir() if f"-{pid}-" in one.name]
-        assert discard_regions([RegionLeft(str(region), "x.qprof", 1)]) == []
-        assert region.exists()
-        os.kill(pid, signal.SIGSTOP)
-        assert discard_regions([RegionLeft(str(region), "x.qprof", 1)]) == []
-        os.kill(pid, signal.SIGCONT)
-    assert len(discard_regions(regions_left_behind())) == 1
-    assert not region.exists()
-
-
-def test_files_that_are_no_recordings_are_not_discarded(tmp_path: Path) -> None:
+def test_files_that_are_no_recordings_are_not_left_ones(tmp_path: Path) -> None:
     notes = tmp_path / "queryprof-0-edf5beec27641d2e-18258-3aeebef3"
     notes.write_text("my notes")
     os.chmod(notes, 0o600)
     assert regions_left_behind() == []
-    assert discard_regions([RegionLeft(str(notes), "", 1)]) == []
-    assert notes.exists()
 
 
 def test_many_are_summed_up(
@@ -132,8 +116,8 @@ def test_many_are_summed_up(
     import queryprof.cli.clean as command
 
     found = [RegionLeft(f"/dev/shm/{n}", f"/gone/{n}.qprof", 1000 * n) for n in range(1, 13)]
-    command._print_regions(found, "left")
+    command._print_left(found)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11
-    assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone)"
-    assert lines[-1] == "left: 2 recordings, 3 kB, of 2 other traces"
+    assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone): /dev/shm/12"
+    assert lines[-1] == "left: the recordings of 2 other traces"

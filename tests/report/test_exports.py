@@ -15,7 +15,6 @@ import tarfile
 import time
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from report.test_hostile_names import profile_of as hostile_profile
 
 from conftest import Run
 from queryprof.collect.reader import read_profile
-from queryprof.model import Frame, Profile, StackSample
+from queryprof.model import Frame, Profile
 from queryprof.report.export.function_tree import build_function_tree
 from queryprof.report.export.functions import Statistics, add_statements_to_statistics
 from queryprof.report.export.pstats import pstats_file
@@ -133,12 +132,6 @@ def test_statements_that_begin_alike_stay_two() -> None:
     assert len(stats_of(pstats_file(weights))) == 4  # with main() and the root
 
 
-def test_stacks_are_estimates() -> None:
-    profile = replace(profile_of(), stack_samples=(StackSample("S", (SITES[0], MAIN), 64, 10**6),))
-    (weight,) = call_path_weights(profile, takes_stacks=True)
-    assert (weight.executions, weight.ns, len(weight.nodes)) == (64, 10**6, 3)
-
-
 @pytest.mark.once
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_only_names(name: str) -> None:
@@ -177,9 +170,8 @@ def test_speedscope_takes_it(speedscope_schema: Any) -> None:
         profile_of(),
     ]
     for profile in profiles:
-        for stacks in (False, True):
-            found = json.loads(speedscope_file(call_path_weights(profile, stacks), "queryprof"))
-            jsonschema.validate(found, speedscope_schema)
+        found = json.loads(speedscope_file(call_path_weights(profile), "queryprof"))
+        jsonschema.validate(found, speedscope_schema)
 
 
 @pytest.mark.once
@@ -198,8 +190,6 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
     for form in ("pstats", "speedscope"):
         done = queryprof("export", "--format", form, "x.qprof")
         assert (done.returncode, done.stderr[:11]) == (0, "written: x."), form
-    stacks = queryprof("export", "--format", "speedscope", "--stacks", "-o", "-", "x.qprof")
-    assert '"load' in stacks.stdout
     missing = queryprof("export", "--format", "pstats", "y.qprof")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 

@@ -260,7 +260,6 @@ def steps_of(
             [Step(["top", "--once", "--format", "json", "--every", "50ms"], in_top)],
             [Step(["top", "--once", "--every", "50ms", *draw.choice([[], ["place"]])])],
             [Step(["doctor", "--clean"], may_change=EVERYWHERE), *reports],
-            [Step(["doctor", "--discard"], may_change=EVERYWHERE), *reports],
             reports,
             [Step(["report", bad, *draw.choice([[], in_json])], may_change=EVERYWHERE), reports[0]],
             [Step([*parquet, "place"], exported, may_change=EVERYWHERE)],

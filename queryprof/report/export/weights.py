@@ -42,26 +42,16 @@ class CallPathWeight:
     ns: int
 
 
-def call_path_weights(profile: Profile, takes_stacks: bool = False) -> list[CallPathWeight]:
-    """Return the call paths of a profile. Their times add up to the database time.
-
-    Args:
-        takes_stacks: return whole stacks, with the frames of libraries. Whole stacks are known for
-            slow executions and for a sample of the others, so the result is an estimate.
-    """
+def call_path_weights(profile: Profile) -> list[CallPathWeight]:
+    """Return the call paths of a profile. Their times add up to the database time."""
     paths: dict[tuple[str, CallPath], tuple[int, int]] = {}
-
-    def add(statement: str, path: CallPath, executions: int, ns: int) -> None:
-        before = paths.get((statement, path), (0, 0))
-        paths[statement, path] = (before[0] + executions, before[1] + ns)
-
-    if takes_stacks:
-        for sample in profile.stack_samples:
-            add(sample.statement, sample.stack, sample.executions, sample.ns)
-    else:
-        for a in profile.aggregates:
-            if a.count:
-                add(a.statement, a.path, executions_of([a]), a.self_ns)
+    for one in profile.aggregates:
+        if one.count:
+            before = paths.get((one.statement, one.path), (0, 0))
+            paths[one.statement, one.path] = (
+                before[0] + executions_of([one]),
+                before[1] + one.self_ns,
+            )
     nodes = _NodeMaker(profile, (path for _, path in paths))
     return [
         CallPathWeight((*nodes.nodes_of(path), nodes.statement(statement)), executions, ns)
