@@ -65,3 +65,36 @@ def test_a_short_loop_is_timed_whole(times: Times) -> None:
     found = times("import mapper.rows\nfor one in mapper.rows.objects(): pass\nprint(one)")
     (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
     assert one.ns >= 100_000_000 + 100 * ROW_NS
+
+
+def test_whole_loops_and_one_in_part_count_once(times: Times) -> None:
+    """Each loop takes 300 rows; the watch ends in the midst of one."""
+    write_library("rows.py", LIBRARY.replace(str(ROWS), "300").replace("time.sleep(0.1)", "pass"))
+    found = times(
+        "import mapper.rows\ndef loop():\n    for one in mapper.rows.objects(): pass\n"
+        "for _ in range(60): loop()"
+    )
+    (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
+    assert one.loop_rows
+    start_ns = (one.ns - one.loop_ns) / one.passes
+    assert start_ns < 100 * ROW_NS  # no rows of whole loops, only the first of each
+    assert one.loop_ns >= (one.loop_rows - one.passes) * ROW_NS
+
+
+def test_a_line_that_mostly_executes_nothing_is_no_loop(times: Times) -> None:
+    """Most of its passes find the row in a cache."""
+    write_library(
+        "cache.py",
+        "import mapper, time\nrows = {}\n\ndef get(number):\n    if number not in rows:\n"
+        "        sql = 'SELECT a.id FROM item AS a, item AS b WHERE a.id = ?'\n"
+        "        rows[number] = mapper.db.execute(sql, (number,)).fetchall()\n"
+        "    began = time.perf_counter_ns()\n"
+        f"    while time.perf_counter_ns() - began < {ROW_NS}: pass\n"
+        "    return rows[number]\n",
+    )
+    found = times(
+        "import mapper.cache\ntotal = 0\nfor n in range(4000):\n"
+        "    total += len(mapper.cache.get(n // 900))"
+    )
+    (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
+    assert (one.loop_rows, one.loop_ns) == (0, 0)

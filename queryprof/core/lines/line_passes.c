@@ -14,13 +14,12 @@ enum {
  * of them count. */
 enum { LEFT_OUT_OF = 16, FEW = 4 };
 
-enum { LOOP = 8 }; /* a line that is passed this often for one execution is a loop over the rows */
-
 /* The executions of a statement and path in one pass. */
 typedef struct {
     qp_key key;
     int64_t count;
     int64_t rows, last_rows; /* rows that the line has fetched; rows of the last fetch */
+    bool is_lazy;            /* some rows were fetched in passes that were joined */
 } kind;
 
 typedef struct {
@@ -30,7 +29,6 @@ typedef struct {
     bool is_partial;
     int64_t joined;    /* number of passes without executions that were added */
     int64_t joined_ns; /* their time */
-    bool is_cut;       /* the pass is the beginning of a loop over the rows */
 } timed_pass;
 
 static struct {
@@ -89,7 +87,7 @@ void qp_line_passes_add_execution(const qp_key *key)
     }
     int at = find_kind(ended_kind_count(), key);
     if (at == table.kind_count && at < KINDS) {
-        table.kinds[table.kind_count++] = (kind){*key, 0, 0, 0};
+        table.kinds[table.kind_count++] = (kind){.key = *key};
     }
     if (at < KINDS) {
         table.kinds[at].count++;
@@ -103,17 +101,12 @@ bool qp_line_passes_are_joined(void)
 
 void qp_line_passes_add_rows(const qp_key *key, int64_t rows)
 {
-    int at = find_kind(first_kind(table.count - qp_line_passes_are_joined()), key);
+    bool is_joined = qp_line_passes_are_joined();
+    int at = find_kind(first_kind(table.count - is_joined), key);
     if (at < table.kind_count) {
         table.kinds[at].rows += rows;
         table.kinds[at].last_rows = rows;
-    }
-}
-
-void qp_line_passes_cut(void)
-{
-    if (qp_line_passes_are_joined() && table.passes[table.count - 1].joined >= LOOP) {
-        table.passes[table.count - 1].is_cut = true;
+        table.kinds[at].is_lazy |= is_joined;
     }
 }
 
@@ -171,7 +164,8 @@ static void forget_ended_passes(void)
 /* A pass in which a statement was executed. */
 typedef struct {
     const timed_pass *pass;
-    int64_t count;
+    int64_t count, rows, last_rows;
+    bool is_lazy;
 } sample;
 
 /* Takes the passes in which a statement and path was executed: first the complete passes, then the
@@ -195,42 +189,29 @@ static int collect_samples(const qp_key *key, sample found[TIMED])
                  at--) {
                 found[at] = found[at - 1];
             }
-            found[at] = (sample){pass, one->count};
+            found[at] = (sample){pass, one->count, one->rows, one->last_rows, one->is_lazy};
             one->count = 0; /* taken */
         }
     }
     return whole ? whole : count;
 }
 
-/* Returns the number of rows for which a loop has passed its line. The last fetch may have returned
- * more rows than the loop has used. */
-static int64_t used_row_count(const timed_pass *pass, const kind *fetched)
+/* Adds the rows for which a loop has passed its line in a pass, and their time. A line that is
+ * passed more often than there are rows does not loop over the rows. */
+static void add_loop(qp_line_time_row *row, const sample *one)
 {
-    int64_t least = fetched->rows - fetched->last_rows;
-    int64_t used = pass->joined > least ? pass->joined : least;
-    return used < fetched->rows ? used : fetched->rows;
-}
-
-/* Adds the loops that were timed in part, each to the statement that has returned most rows. */
-static void flush_cut_loops(void)
-{
-    for (int i = 0; i < table.count; i++) {
-        const timed_pass *pass = &table.passes[i];
-        const kind *most = NULL;
-        for (int at = first_kind(i); pass->is_cut && at < pass->kinds_end; at++) {
-            most = most && most->rows >= table.kinds[at].rows ? most : &table.kinds[at];
-        }
-        qp_line_time_row *row = most && most->rows ? qp_line_times_row(&most->key) : NULL;
-        if (row) {
-            row->loop_rows += used_row_count(pass, most);
-            row->loop_ns += pass->joined_ns;
-        }
+    const timed_pass *pass = one->pass;
+    if (!one->is_lazy || pass->joined > one->rows + 1) {
+        return;
     }
+    int64_t least = one->rows - one->last_rows; /* the last fetch may return more rows than used */
+    int64_t used = pass->joined > least ? pass->joined : least;
+    row->loop_rows += used < one->rows ? used : one->rows;
+    row->loop_ns += pass->joined_ns;
 }
 
 void qp_line_passes_flush(void)
 {
-    flush_cut_loops();
     for (int at = 0, ended = ended_kind_count(); at < ended; at++) {
         if (!table.kinds[at].count) {
             continue;
@@ -244,6 +225,7 @@ void qp_line_passes_flush(void)
             row->executions += found[i].count;
             row->others += found[i].pass->executions - found[i].count;
             row->ns += found[i].pass->ns;
+            add_loop(row, &found[i]);
         }
         for (int i = count - left_out; row && i < TIMED && found[i].pass; i++) {
             if (found[i].pass->ns > row->left_out_ns) {

@@ -27,9 +27,6 @@ bool qp_line_passes_has_executed(void);
  * query's rows passes its line for each row. */
 bool qp_line_passes_are_joined(void);
 
-/* Notes that the watch stops now: a loop over the rows of the last pass may continue. */
-void qp_line_passes_cut(void);
-
 /* Ends the pass in progress, or joins it to the previous pass. `is_partial` means that the start of
  * the pass was not seen. Returns true if there is no room for more passes. */
 bool qp_line_passes_end_current(int64_t ns, bool is_partial);

@@ -21,6 +21,8 @@ qp_line_watch qp_watched_line;
 
 enum {
     EVENTS = 4000, /* maximum number of events per watch */
+    LOOP = 3, /* a loop over rows may have LOOP times as many: Django fetches 2,000 rows at once,
+               * and only the next fetch shows that the loop makes it */
     EVENT_NS = 80, /* nanoseconds per event; 38 to 78 in a loop of empty lines */
     FRUITLESS = 4, /* a watch ends after this many passes without an execution */
     FOREIGN = 3,   /* foreign calls do not count if they take more than 1/FOREIGN of a pass; a
@@ -111,7 +113,6 @@ static void end_pass(void)
         qp_line_passes_forget_current();
     } else if (qp_line_passes_end_current(qp_ticks_to_ns(ticks), is_partial) ||
                (!qp_watched_line.has_executed && qp_watched_line.passes >= FRUITLESS)) {
-        qp_line_passes_begin_call(); /* the last counted pass is complete */
         qp_line_watch_stop();
     }
 }
@@ -153,8 +154,8 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         args[0] != (PyObject *)qp_watched_line.code) {
         return NULL;
     }
-    if (++qp_watched_line.events > EVENTS) {
-        qp_line_passes_cut();
+    int most = qp_line_passes_are_joined() ? LOOP * EVENTS : EVENTS;
+    if (++qp_watched_line.events > most) {
         forget_pass(); /* there will be no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
@@ -370,7 +371,6 @@ void qp_line_watch_stop(void)
         return;
     }
     qp_watched_line.is_changing = true;
-    qp_line_passes_cut();
     qp_line_passes_flush();
     qp_watched_line.code = NULL;
     qp_watched_line.frame = NULL;
