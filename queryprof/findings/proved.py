@@ -8,6 +8,7 @@ from dataclasses import replace
 from queryprof.analysis.units import counted, duration, format_bytes, format_factor, shorten
 from queryprof.findings.finding import Finding, Severity, importance_key, severity_of_gain
 from queryprof.findings.merging import ONE_EACH
+from queryprof.findings.scan_words import IN_JSON
 from queryprof.model.advice import Advice, DatabaseChange, OutweighedIndexes, Proof, Rewrite
 
 INDEXABLE_CATEGORIES = frozenset(
@@ -123,9 +124,13 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
     ]
     if not changes:
         return finding
+    proved = ", ".join([proof_in_words(proof), *costs_in_words(changes)])
     return replace(
         finding,
-        fix=", ".join([proof_in_words(proof), *costs_in_words(changes)]),
+        # a copy of the JSON in an index is read faster than the table, but searched in vain as well
+        fix=f"{finding.fix} An index of the whole values: {proved}."
+        if finding.fix == IN_JSON
+        else proved,
         code=" ".join(change.sql for change in changes),
         doubt=DRAWN if proof.is_drawn else "",
         severity=_proved_severity(finding, proof.is_drawn),

@@ -10,6 +10,7 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.merging import ONE_EACH
 from queryprof.findings.proved import NO_INDEX, NOT_TOGETHER, with_proofs
+from queryprof.findings.scan_words import IN_JSON
 from queryprof.model import Frame
 from queryprof.model.advice import (
     Advice,
@@ -105,6 +106,11 @@ def test_each_line_of_a_migration_is_a_line_of_the_report() -> None:
     assert one.migration.count("\n")
     code = [line for kind, line in detail_lines(one) if kind == "code"]
     assert code == [INDEX, *one.migration.split("\n")]
+
+
+def test_an_index_of_json_does_not_hide_the_better_advice() -> None:
+    (one,) = with_proofs([replace(finding(), fix=IN_JSON)], advice(1e5))
+    assert one.fix.startswith(f"{IN_JSON} An index of the whole values: proved: ")
 
 
 def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
