@@ -15,7 +15,6 @@
 #include "calls/executions.h"
 #include "counters/counters.h"
 #include "counters/plans.h"
-#include "lines/line_watch.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/operations.h"
@@ -75,7 +74,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     qp_thread *thread = call->thread;
     if (!result || call->nested_ticks || call->active.work.any || thread->active != &call->active ||
         thread->running_loop || call->recording != qp_recording || ticks >= e->notable_ticks ||
-        !qp_clock.counter || end_ticks >= qp_turn_due_ticks || qp_watched_line.code) {
+        !qp_clock.counter || end_ticks >= qp_turn_due_ticks) {
         qp_call_end(call, result);
         return;
     }

@@ -80,11 +80,7 @@ static void end_fetch(qp_call *call, PyObject *result, int64_t ticks)
     }
     p->calls++;
     p->last_ticks = call->active.start_ticks + (uint64_t)ticks;
-    int64_t rows = qp_fetched_row_count(call, result);
-    p->rows += rows;
-    if (qp_watched_line.code) {
-        qp_line_add_rows(call->thread, &e->meter.key, rows);
-    }
+    p->rows += qp_fetched_row_count(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
@@ -111,7 +107,7 @@ static QP_COLD void note_execution(const qp_call *call)
 }
 
 /* Takes samples from some executions. */
-static QP_COLD void take_samples(const qp_call *call, bool has_failed, bool is_slow)
+static QP_COLD void take_samples(const qp_call *call, bool has_failed, int64_t ticks)
 {
     int64_t span = qp_outermost_running_span();
     const qp_sampled_execution sampled = {
@@ -120,7 +116,7 @@ static QP_COLD void take_samples(const qp_call *call, bool has_failed, bool is_s
         .work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate),
         .is_sqlite = call->probe->system == QP_SYSTEM_SQLITE,
         .has_failed = has_failed,
-        .is_chosen = !call->execution->meter.sampled && !is_slow,
+        .is_chosen = !call->execution->meter.sampled && ticks < qp_parameters_slow_ticks,
     };
     /* A portal contains the parameters, so they are not known here. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {
@@ -169,10 +165,9 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     bool notable = ticks >= notable_ticks;
     /* The slowest executions are sampled as well: otherwise only the first execution of a rare
      * statement would count. Slow executions all are, because they may be few. */
-    bool is_slow = ticks >= qp_parameters_slow_ticks;
-    bool sampled = e->meter.sampled || notable || is_slow;
+    bool sampled = e->meter.sampled || notable || ticks >= qp_parameters_slow_ticks;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        take_samples(call, result == NULL, is_slow);
+        take_samples(call, result == NULL, ticks);
     }
     e->in_use = false;
     e->cursor = NULL;

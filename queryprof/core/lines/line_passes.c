@@ -99,13 +99,13 @@ bool qp_line_passes_are_joined(void)
     return table.count && !table.is_separate && !table.passes[table.count].executions;
 }
 
-void qp_line_passes_add_rows(const qp_key *key, int64_t rows)
+void qp_line_passes_set_rows(const qp_key *key, int64_t rows)
 {
     bool is_joined = qp_line_passes_are_joined();
     int at = find_kind(first_kind(table.count - is_joined), key);
-    if (at < table.kind_count) {
-        table.kinds[at].rows += rows;
-        table.kinds[at].last_rows = rows;
+    if (at < table.kind_count && rows > table.kinds[at].rows) {
+        table.kinds[at].last_rows = rows - table.kinds[at].rows;
+        table.kinds[at].rows = rows;
         table.kinds[at].is_lazy |= is_joined;
     }
 }

@@ -14,8 +14,8 @@ void qp_line_passes_clear(void);
  * function that the watched line calls. */
 void qp_line_passes_add_execution(const qp_key *key);
 
-/* Adds rows that the line has fetched from an execution in the pass. */
-void qp_line_passes_add_rows(const qp_key *key, int64_t rows);
+/* Sets the number of rows that were fetched so far from an execution in the pass. */
+void qp_line_passes_set_rows(const qp_key *key, int64_t rows);
 
 /* Returns how often the pass in progress has executed a statement and path. */
 int64_t qp_line_passes_execution_count(const qp_key *key);

@@ -8,6 +8,7 @@ qp_line_watch qp_watched_line;
 
 #include "lines/code_events.h"
 #include "lines/line_passes.h"
+#include "memory/execution_row.h"
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
@@ -99,9 +100,22 @@ static int64_t counted_ticks(void)
     return qp_watched_line.ticks - (is_much ? qp_watched_line.foreign_ticks : 0);
 }
 
+/* Notes the rows that were fetched so far from the execution from which the thread fetched last. */
+static void note_fetched_rows(void)
+{
+    const qp_thread *thread = qp_thread_here();
+    const qp_execution *e = thread ? thread->serving : NULL;
+    if (e) {
+        int64_t settled = e->stage == QP_STAGE_SETTLED ? e->fetched : 0;
+        int64_t pending = e->pending.calls ? e->pending.rows : 0;
+        qp_line_passes_set_rows(&e->meter.key, settled + pending);
+    }
+}
+
 /* Ends the pass in progress, and the watch if enough passes have ended. */
 static void end_pass(void)
 {
+    note_fetched_rows();
     int64_t ticks = counted_ticks();
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     bool is_partial = qp_watched_line.is_partial;
@@ -354,13 +368,6 @@ QP_COLD void qp_line_add_execution(const qp_thread *thread, const qp_key *key, u
         qp_watched_line.is_mixed = true;
     } else {
         forget_pass(); /* an exception has ended the frame */
-    }
-}
-
-QP_COLD void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows)
-{
-    if (thread->tstate == qp_watched_line.tstate && qp_watched_line.is_inside && rows > 0) {
-        qp_line_passes_add_rows(key, rows);
     }
 }
 

@@ -64,9 +64,6 @@ void qp_line_add_first_execution(const qp_key *key, uint64_t from_ticks);
 /* Notes an execution that ends in a thread, and began at `from_ticks`. */
 void qp_line_add_execution(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
-/* Notes that a thread has fetched rows from an execution with this key. */
-void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows);
-
 /* Removes the events. Audit hooks of the program may run; raises nothing. */
 void qp_line_watch_stop(void);
 
@@ -91,11 +88,6 @@ static inline void qp_line_add_execution(const qp_thread *thread, const qp_key *
                                          uint64_t from_ticks)
 {
     (void)thread, (void)key, (void)from_ticks;
-}
-
-static inline void qp_line_add_rows(const qp_thread *thread, const qp_key *key, int64_t rows)
-{
-    (void)thread, (void)key, (void)rows;
 }
 
 static inline void qp_line_watch_stop(void) {}
