@@ -15,8 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
-    Place = tuple[int, int]
-    """A part: the number of earlier locations, and the part's number in its location."""
+    Place = tuple[int, int, int]
+    """A part: the number of the recording, the number of its earlier locations, and the part's
+    number in its location.
+    """
 
 
 class OwnParts:
@@ -39,7 +41,8 @@ class OwnParts:
         self._before: list[tuple[str, int]] = []
         # For each reader, the part before the first part that the reader keeps.
         self._readers: list[Place] = []
-        self._removed: Place = (0, 0)  # all parts up to this part are removed
+        self._recording = 0
+        self._removed: Place = (0, 0, 0)  # all parts up to this part are removed
         self.identity: Identity | None = None
         self._reported: set[str] = set()  # reasons for missing parts that were reported
 
@@ -51,10 +54,15 @@ class OwnParts:
         self.are_windows = False
 
     def forget_all(self) -> None:
-        """Forget all parts, because another recording or a forked child begins."""
+        """Forget all parts, because another recording or a forked child begins. Remove those that
+        only readers have kept.
+        """
+        if self.prefix and self.has_readers and not self.are_windows:
+            remove_files([*self._files_in_earlier_places(), *parts_with_prefix(self.prefix)])
         self.path = self.prefix = ""
         self._before.clear()
-        self._removed = (0, 0)
+        self._recording += 1
+        self._removed = (self._recording, 0, 0)
 
     def files(self) -> list[str]:
         """Return the paths of the parts, oldest first. Lists the directory and opens each part."""
@@ -108,16 +116,17 @@ class OwnParts:
         _core.prevent_window_removal(self.has_readers)
 
     def _last_place(self) -> Place:
-        return len(self._before), _core.last_part_number()
+        return self._recording, len(self._before), _core.last_part_number()
 
     def _paths_between(self, first: Place, last: Place) -> list[str]:
-        """Return the paths of the parts after `first`, up to and including `last`."""
+        """Return the paths of this recording's parts after `first`, up to and including `last`."""
+        first = max(first, (self._recording, 0, 0))
         prefixes = [*self._before, (self.prefix, _core.last_part_number())]
         found = []
-        for at in range(first[0], last[0] + 1):
+        for at in range(first[1], last[1] + 1) if last >= first else ():
             prefix, count = prefixes[at]
-            begin = first[1] + 1 if at == first[0] else 1
-            end = last[1] if at == last[0] else count
+            begin = first[2] + 1 if at == first[1] else 1
+            end = last[2] if at == last[1] else count
             found += [part_path(prefix, number) for number in range(begin, end + 1)]
         return found
 

@@ -73,7 +73,7 @@ class Recording:
         self._is_open = False  # whether the block is open
         self._is_recording = False  # may end before the block
         self._lost: SessionError | TraceError | None = None
-        self._part_before = (0, 0)  # the part that was current at the beginning
+        self._part_before = (0, 0, 0)  # the part that was current at the beginning
         self._refusal = ""  # why nothing is recorded
         # start and end of the block; calls before and after are not part of it
         self._since_unix_ns = self._until_unix_ns = 0

@@ -122,8 +122,7 @@ class Session:
             if ends_at_exit:
                 atexit.register(self.end_of_process)
             if made:
-                self._target = made
-                self._share_target()
+                self._share_target(made)
             return True
 
     def _start(self, settings: Settings) -> None:
@@ -187,10 +186,10 @@ class Session:
         """Continue to a trace after the owners have ended. The trace includes the earlier data."""
         with self.exclusive:
             if self.is_on and self._is_of_owners:
+                made = target() if target else None  # may raise
                 self._is_of_owners = False
-                if target:
-                    self._target = target()
-                    self._share_target()
+                if made:
+                    self._share_target(made)
 
     def release(self, owner: object) -> None:
         """Remove an owner. A recording of owners ends when the last owner is removed."""
@@ -199,9 +198,8 @@ class Session:
             if not self._owners and self._is_of_owners:
                 self.stop()
 
-    def _share_target(self) -> None:
-        target = self._target
-        assert target is not None
+    def _share_target(self, target: TraceTarget) -> None:
+        self._target = target
         if target.is_collected and not os.path.isdir(target.family):
             self._target = None  # the runner that would collect it has ended
             self._share("", "", self.parts.path)
@@ -343,7 +341,7 @@ class Session:
             self.write_pending()
             return self.is_on and _core.end_part()
 
-    def end_reading_parts(self, place: tuple[int, int]) -> None:
+    def end_reading_parts(self, place: tuple[int, int, int]) -> None:
         """Release the parts that `parts.begin_reading` kept when it returned this place."""
         with self.exclusive:
             self.parts.end_reading(place)
@@ -387,7 +385,7 @@ class Session:
             if target and target.child_path:
                 target.path = target.child_path()
                 target.even_if_empty = False
-                self._share_target()
+                self._share_target(target)
             else:
                 self._target = None
                 self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")

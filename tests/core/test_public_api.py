@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextvars
 import io
+import os
 import sqlite3
 import sys
 import threading
@@ -210,6 +211,25 @@ def test_the_time_of_a_block_is_its_own(
         assert read_profile(path).processes[0].wall_ns == process.wall_ns
 
 
+def test_a_block_around_two_recordings_leaves_no_files() -> None:
+    with queryprof.profile() as block:
+        for name in ("a.qprof", "b.qprof"):
+            queryprof.install(name)
+            ask()
+            queryprof.uninstall()
+    assert sorted(os.listdir()) == ["a.qprof", "b.qprof"]
+    assert "ended inside" in " ".join(block.profile.left_out)
+
+
+def test_a_block_whose_install_fails_ends_its_recording() -> None:
+    with queryprof.profile():
+        with pytest.raises(queryprof.QueryprofError):
+            queryprof.install(".")
+        ask()
+    assert not queryprof.is_installed()
+    assert not session.is_on
+
+
 @pytest.mark.slow
 def test_recordings_that_threads_start_and_stop_inside_a_block() -> None:
     """The block's parts stay until its end, whatever else is recovered. One of 20 rounds failed."""
@@ -225,6 +245,11 @@ def test_recordings_that_threads_start_and_stop_inside_a_block() -> None:
             with queryprof.span("work"):
                 ask()
 
+    def read() -> None:
+        for _ in range(5):
+            with queryprof.profile():
+                ask()
+
     for round_number in range(100):
         is_over = threading.Event()
         with queryprof.profile():
@@ -232,6 +257,7 @@ def test_recordings_that_threads_start_and_stop_inside_a_block() -> None:
                 threading.Thread(target=change, args=(f"a{round_number}-", is_over)),
                 threading.Thread(target=change, args=(f"b{round_number}-", is_over)),
                 threading.Thread(target=work, args=(is_over,)),
+                threading.Thread(target=read),
             ]
             for thread in threads:
                 thread.start()
