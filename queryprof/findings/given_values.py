@@ -19,6 +19,7 @@ class SampledParameters:
     offsets: int = 0
     skipped: int = 0
     open_patterns: int = 0
+    slow: int = 0
 
     def add_sample(self, sample: ParameterSample) -> None:
         self.samples += sample.samples
@@ -26,6 +27,7 @@ class SampledParameters:
         self.offsets += sample.offsets
         self.skipped += sample.skipped
         self.open_patterns += sample.open_patterns
+        self.slow += sample.slow
 
     def mean_offset(self, executions: int) -> float | None:
         """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has no
@@ -39,8 +41,8 @@ class SampledParameters:
         """Return the share of values that begin with a wildcard; None if there are too few
         samples.
         """
-        is_known = _has_enough_samples(self.samples, executions)
-        return self.open_patterns / self.samples if is_known else None
+        samples = self.samples - self.slow
+        return self.open_patterns / samples if _has_enough_samples(samples, executions) else None
 
 
 def _has_enough_samples(sampled: int, executions: int) -> bool:

@@ -20,6 +20,8 @@ class ParameterSample:
         offsets: samples whose text ends with a known OFFSET.
         skipped: sum of these OFFSETs.
         open_patterns: samples with a value that begins with a wildcard of LIKE or GLOB.
+        slow: samples that were taken because the execution was slow. Their offsets and patterns
+            do not count.
     """
 
     statement: str
@@ -29,6 +31,7 @@ class ParameterSample:
     offsets: int = 0
     skipped: int = 0
     open_patterns: int = 0
+    slow: int = 0
 
 
 @dataclass(frozen=True, slots=True)

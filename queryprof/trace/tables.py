@@ -304,6 +304,7 @@ TABLES = (
             Column("offsets", "executions with a known OFFSET at the end of the text"),
             Column("skipped", "sum of these OFFSETs"),
             Column("open_patterns", "executions with a value that begins with a wildcard"),
+            Column("slow", "samples of slow executions, whose offsets and patterns do not count"),
         ),
     ),
     Table(

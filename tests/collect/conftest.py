@@ -45,7 +45,7 @@ def write_trace(path: str) -> None:
             store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9, 12, 4096)])
             store.add("lock_event", [(*lock, 10**18, 10**8, 3, 0)])
             store.add("statement_use", [(statement, 5)])
-            store.add("parameter_sample", [(*by, 9, 8, 3, 60, 2)])
+            store.add("parameter_sample", [(*by, 9, 8, 3, 60, 2, 1)])
             store.add("line_time", [(*by, 3, 3, 0, 10**9, 0, 50, 10**8)])
             store.add("source", [(f"/x/{number}.py", "0" * 64, 9)])
             store.add("stack_sample", [(*by, 64, 10**9)])

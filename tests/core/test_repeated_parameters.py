@@ -116,3 +116,16 @@ def test_all_slow_executions_are_sampled() -> None:
         db.close()
     (found,) = [one for one in recording.profile.parameters if "slowly" in one.statement]
     assert (found.samples, found.repeats) == (20, 19)
+    assert 0 < found.slow <= 16  # the first four count like those chosen at random
+
+
+@pytest.mark.parametrize(("size", "are_compared"), [(72, True), (88, False)])
+def test_many_large_values_are_not_compared(size: int, are_compared: bool) -> None:
+    """Hashing more than 8,192 characters would take a part of the statement's time."""
+    values = [b"%8d" % number * (size // 8) for number in range(100)]
+    with queryprof.profile() as recording:
+        db = sqlite3.connect(":memory:")
+        for _ in range(200):
+            db.execute(f"SELECT ? IN ({'?, ' * 98}?)", values).fetchall()
+        db.close()
+    assert bool(recording.profile.parameters) == are_compared

@@ -30,6 +30,13 @@ def scan(samples: int, are_open: int, count: int = 50) -> Profile:
     return replace(profile_of(one), plans=(Plan(LIKE, "app.db", "SCAN t"),), parameters=(sample,))
 
 
+def test_slow_samples_do_not_count_for_patterns() -> None:
+    profile = scan(8, 8)
+    (sample,) = profile.parameters
+    more = replace(sample, samples=sample.samples + 40, slow=40)
+    assert of_scan(replace(profile, parameters=(more,))) == of_scan(profile)
+
+
 def of_scan(profile: Profile) -> Finding:
     (found,) = findings(profile, Knows(PREFIX), is_loop=False)
     return found

@@ -116,7 +116,8 @@ static QP_COLD void take_samples(const qp_call *call, bool has_failed, int64_t t
         .work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate),
         .is_sqlite = call->probe->system == QP_SYSTEM_SQLITE,
         .has_failed = has_failed,
-        .is_chosen = !call->execution->meter.sampled && ticks < qp_parameters_slow_ticks,
+        .is_chosen = !call->execution->meter.sampled,
+        .is_slow = ticks >= qp_parameters_slow_ticks,
     };
     /* A portal contains the parameters, so they are not known here. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {

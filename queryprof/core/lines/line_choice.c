@@ -176,8 +176,8 @@ static void halve_sums(qp_line_time_row *row)
         row->executions /= 2;
         row->others /= 2;
         row->ns /= 2;
+        row->loop_ns = row->loop_rows > 1 ? row->loop_ns / 2 : 0;
         row->loop_rows /= 2;
-        row->loop_ns /= 2;
     }
 }
 

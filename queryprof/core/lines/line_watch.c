@@ -7,6 +7,7 @@ qp_line_watch qp_watched_line;
 #include <limits.h>
 
 #include "lines/code_events.h"
+#include "lines/event_cost.h"
 #include "lines/line_passes.h"
 #include "memory/execution_row.h"
 #include "memory/region.h"
@@ -22,9 +23,7 @@ qp_line_watch qp_watched_line;
 
 enum {
     EVENTS = 4000, /* maximum number of events per watch */
-    LOOP = 3, /* a loop over rows may have LOOP times as many: Django fetches 2,000 rows at once,
-               * and only the next fetch shows that the loop makes it */
-    EVENT_NS = 80, /* nanoseconds per event; 38 to 78 in a loop of empty lines */
+    LOOP = 3,      /* times as many in a loop over rows: Django fetches 2,000 rows at once */
     FRUITLESS = 4, /* a watch ends after this many passes without an execution */
     FOREIGN = 3,   /* foreign calls do not count if they take more than 1/FOREIGN of a pass; a
                     * shorter call may build the statement, and the fix saves that time */
@@ -105,7 +104,7 @@ static void note_fetched_rows(void)
 {
     const qp_thread *thread = qp_thread_here();
     const qp_execution *e = thread ? thread->serving : NULL;
-    if (e) {
+    if (e && !qp_event_cost_is_long()) {
         int64_t settled = e->stage == QP_STAGE_SETTLED ? e->fetched : 0;
         int64_t pending = e->pending.calls ? e->pending.rows : 0;
         qp_line_passes_set_rows(&e->meter.key, settled + pending);
@@ -117,6 +116,9 @@ static void end_pass(void)
 {
     note_fetched_rows();
     int64_t ticks = counted_ticks();
+    if (qp_line_passes_are_joined()) { /* one of very many: the event at its end counts */
+        ticks -= ticks < qp_event_cost_ticks() ? ticks : qp_event_cost_ticks();
+    }
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     bool is_partial = qp_watched_line.is_partial;
     qp_watched_line.is_partial = false;
@@ -169,7 +171,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     int most = qp_line_passes_are_joined() ? LOOP * EVENTS : EVENTS;
-    if (++qp_watched_line.events > most) {
+    if (++qp_watched_line.events > most || qp_event_cost_is_high(qp_watched_line.events)) {
         forget_pass(); /* there will be no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
@@ -182,6 +184,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
+    qp_event_cost_at_line();
     const void *frame = reporting_frame(args, count);
     if (!frame) {
         Py_RETURN_NONE;
@@ -223,6 +226,7 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
     } else if (is_inside) {
         add_elapsed(qp_clock_ticks()); /* the last call does not make the next row */
     }
+    qp_event_cost_after_jump(frame && is_backward);
     Py_RETURN_NONE;
 }
 
@@ -321,6 +325,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
         .is_changing = true,
     };
     qp_line_passes_clear();
+    qp_event_cost_clear();
     for (int i = 0; i < EVENT_KINDS; i++) {
         events[i].is_wanted = !is_function || i >= FUNCTION_EVENTS;
     }
@@ -389,7 +394,7 @@ void qp_line_watch_stop(void)
     qp_exception_put_back(&exception);
     qp_watched_line.is_changing = false;
     qp_watched_line.spent_ns +=
-        qp_thread_cpu_ns() - before_ns + (int64_t)qp_watched_line.events * EVENT_NS;
+        qp_thread_cpu_ns() - before_ns + qp_event_cost_ns(qp_watched_line.events);
 }
 
 #endif

@@ -246,11 +246,15 @@ static const qp_column stall_events[] = {COLUMN(qp_stall_event_row, loop, 'I'),
                                          COLUMN(qp_stall_event_row, duration_ns, 'q'),
                                          END};
 
-static const qp_column parameters[] = {
-    COLUMN(qp_parameter_row, statement, 'I'),     COLUMN(qp_parameter_row, path, 'I'),
-    COLUMN(qp_parameter_row, samples, 'q'),       COLUMN(qp_parameter_row, repeats, 'q'),
-    COLUMN(qp_parameter_row, offsets, 'q'),       COLUMN(qp_parameter_row, skipped, 'q'),
-    COLUMN(qp_parameter_row, open_patterns, 'q'), END};
+static const qp_column parameters[] = {COLUMN(qp_parameter_row, statement, 'I'),
+                                       COLUMN(qp_parameter_row, path, 'I'),
+                                       COLUMN(qp_parameter_row, samples, 'q'),
+                                       COLUMN(qp_parameter_row, repeats, 'q'),
+                                       COLUMN(qp_parameter_row, offsets, 'q'),
+                                       COLUMN(qp_parameter_row, skipped, 'q'),
+                                       COLUMN(qp_parameter_row, open_patterns, 'q'),
+                                       COLUMN(qp_parameter_row, slow, 'q'),
+                                       END};
 
 static const qp_column line_times[] = {
     COLUMN(qp_line_time_row, statement, 'I'),   COLUMN(qp_line_time_row, path, 'I'),

@@ -14,6 +14,7 @@ typedef struct {
     int64_t offsets;       /* sampled executions with a known OFFSET at the end of the text */
     int64_t skipped;       /* sum of these OFFSETs */
     int64_t open_patterns; /* executions whose pattern begins with a wildcard */
+    int64_t slow;          /* samples that were taken because the execution was slow */
 } qp_parameter_row;
 
 /* Passes of the program's line in which a statement is executed. */

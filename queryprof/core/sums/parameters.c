@@ -11,7 +11,7 @@
 enum {
     SLOW_NS = 1000000, /* hashing a row of values takes 0.1 to 1 us */
     REMEMBERED = 8,
-    MAX_CHARACTERS = 4096, /* hashing longer texts would add noticeable overhead */
+    MAX_CHARACTERS = 8192, /* of the text and of all values; hashing more takes over 8 us */
     ENOUGH = 4             /* with more samples, slow executions would count too often */
 };
 
@@ -55,15 +55,15 @@ void qp_parameters_clear(void)
     qp_sampled_rows_clear(&table.rows);
 }
 
-/* Mixes a value into a hash. Returns false if hashing the value would run the program's code or
- * take long. */
-static bool mix_value(uint64_t *hash, PyObject *value)
+/* Mixes a value into a hash. `left` is the number of characters that may still be hashed. Returns
+ * false if hashing the value would run the program's code or take long. */
+static bool mix_value(uint64_t *hash, PyObject *value, Py_ssize_t *left)
 {
-    bool is_plain =
-        value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
-        PyBool_Check(value) ||
-        (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= MAX_CHARACTERS) ||
-        (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) <= MAX_CHARACTERS);
+    bool is_text = PyUnicode_CheckExact(value), is_bytes = PyBytes_CheckExact(value);
+    bool is_plain = value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+                    PyBool_Check(value) || is_text || is_bytes;
+    *left -= is_text ? PyUnicode_GET_LENGTH(value) : is_bytes ? PyBytes_GET_SIZE(value) : 1;
+    is_plain = is_plain && *left >= 0;
     if (is_plain) {
         uint64_t type = (uint64_t)(uintptr_t)Py_TYPE(value);
         *hash = qp_hash_mix(*hash, (uint64_t)PyObject_Hash(value) ^ type);
@@ -76,19 +76,20 @@ static bool mix_value(uint64_t *hash, PyObject *value)
 static uint64_t parameters_hash(PyObject *sql, PyObject *parameters, uint64_t work)
 {
     uint64_t hash = qp_hash_mix(table.secret, work);
-    bool known = sql && mix_value(&hash, sql);
+    Py_ssize_t left = MAX_CHARACTERS;
+    bool known = sql && mix_value(&hash, sql, &left);
     if (parameters && PyTuple_CheckExact(parameters)) {
         for (Py_ssize_t i = 0; known && i < PyTuple_GET_SIZE(parameters); i++) {
-            known = mix_value(&hash, PyTuple_GET_ITEM(parameters, i));
+            known = mix_value(&hash, PyTuple_GET_ITEM(parameters, i), &left);
         }
     } else if (parameters && PyList_CheckExact(parameters)) {
         for (Py_ssize_t i = 0; known && i < PyList_GET_SIZE(parameters); i++) {
-            known = mix_value(&hash, PyList_GET_ITEM(parameters, i));
+            known = mix_value(&hash, PyList_GET_ITEM(parameters, i), &left);
         }
     } else if (parameters && PyDict_CheckExact(parameters)) {
         PyObject *name, *value;
         for (Py_ssize_t at = 0; known && PyDict_Next(parameters, &at, &name, &value);) {
-            known = mix_value(&hash, name) && mix_value(&hash, value);
+            known = mix_value(&hash, name, &left) && mix_value(&hash, value, &left);
         }
     } else if (parameters && parameters != Py_None) {
         known = false;
@@ -121,12 +122,15 @@ void qp_parameters_sample(const qp_key *key, const qp_sampled_execution *sampled
         return;
     }
     qp_parameter_row *row = (qp_parameter_row *)qp_first_row(QP_PARAMETER_ROWS) + number;
-    if (sampled->is_chosen && row->samples >= ENOUGH) {
+    memory *runs = &table.runs[number];
+    if (!sampled->is_chosen || row->samples - row->slow < ENOUGH) {
+        add_given_values(row, runs, sampled);
+    } else if (sampled->is_slow) {
+        row->slow++; /* the values of slow executions are not those of all */
+    } else {
         return;
     }
-    memory *runs = &table.runs[number];
     row->samples++;
-    add_given_values(row, runs, sampled);
     for (int i = 0; i < REMEMBERED; i++) {
         if (runs->hash[i] == hash) {
             row->repeats += runs->writes[i] == qp_writes;

@@ -28,8 +28,9 @@ typedef struct {
     uint64_t work;   /* number of the request, or of the thread */
     bool is_sqlite;  /* the text is for SQLite */
     bool has_failed; /* the execution has failed */
-    bool is_chosen;  /* chosen because it is the slowest so far, not at random; counts only while
-                      * the statement has few samples */
+    bool is_chosen;  /* chosen because it is slow or the slowest so far, not at random; its values
+                      * count only while the statement has few samples */
+    bool is_slow;    /* took qp_parameters_slow_ticks */
 } qp_sampled_execution;
 
 /* Notes an execution. No code of the program runs. */
