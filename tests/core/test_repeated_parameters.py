@@ -84,6 +84,17 @@ def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool)
     assert found.repeats == (pytest.approx(found.samples, abs=3) if repeats else 0)
 
 
+def test_values_that_come_in_turn_repeat() -> None:
+    """For example, a cache of 64 values for 100 that are needed in turn."""
+
+    def work(db: sqlite3.Connection) -> None:
+        for number in range(EXECUTIONS):
+            execute(db, number % 20)
+
+    found = sampled(work)
+    assert found.repeats >= found.samples - 20
+
+
 def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
     """A thread reuses the memory of one that has ended, but not its random numbers. Otherwise each
     would sample the same of its executions.

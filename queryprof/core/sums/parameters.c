@@ -9,22 +9,22 @@
 #include "sums/sampled_rows.h"
 
 enum {
-    SLOW_NS = 1000000, /* hashing a row of values takes 0.1 to 1 us */
-    REMEMBERED = 8,
+    SLOW_NS = 1000000,     /* hashing a row of values takes 0.1 to 1 us */
+    REMEMBERED = 8192,     /* newer samples replace older ones at the same place */
     MAX_CHARACTERS = 8192, /* of the text and of all values; hashing more takes over 8 us */
     ENOUGH = 4             /* with more samples, slow executions would count too often */
 };
 
+/* A sample: its parameters, and the number of writes before it. */
 typedef struct {
-    uint64_t hash[REMEMBERED]; /* 0 if none */
-    uint32_t writes[REMEMBERED];
-    uint32_t next;
-    bool has_no_given_values; /* no facts about values can be found in the text */
-} memory;
+    uint64_t hash; /* of its row, too; 0 if none */
+    uint32_t writes;
+} remembered;
 
 static struct {
     qp_sampled_rows rows;
-    memory *runs; /* indexed by row */
+    bool *has_no_values; /* by row: no facts about values can be found in the text */
+    remembered *samples; /* by hash */
     uint64_t secret;
 } table = {.rows = {.table = QP_PARAMETER_ROWS, .row_bytes = sizeof(qp_parameter_row)}};
 
@@ -35,22 +35,27 @@ bool qp_parameters_start(void)
 {
     qp_parameters_slow_ticks = qp_ns_to_ticks(SLOW_NS);
     table.secret = qp_hash_mix(qp_clock_ticks(), (uint64_t)(uintptr_t)&table);
-    table.runs = qp_allocate(QP_PARAMETERS, sizeof *table.runs);
-    return table.runs && qp_sampled_rows_start(&table.rows, QP_PARAMETERS);
+    table.has_no_values = qp_allocate(QP_PARAMETERS, sizeof *table.has_no_values);
+    table.samples = qp_allocate(REMEMBERED, sizeof *table.samples);
+    return table.has_no_values && table.samples &&
+           qp_sampled_rows_start(&table.rows, QP_PARAMETERS);
 }
 
 void qp_parameters_stop(void)
 {
     qp_sampled_rows_stop(&table.rows);
-    qp_free(table.runs);
-    table.runs = NULL;
+    qp_free(table.has_no_values);
+    qp_free(table.samples);
+    table.has_no_values = NULL;
+    table.samples = NULL;
 }
 
 void qp_parameters_clear(void)
 {
     uint32_t count = qp_row_count(QP_PARAMETER_ROWS);
     if (count) {
-        memset(table.runs, 0, count * sizeof *table.runs);
+        memset(table.has_no_values, 0, count * sizeof *table.has_no_values);
+        memset(table.samples, 0, REMEMBERED * sizeof *table.samples);
     }
     qp_sampled_rows_clear(&table.rows);
 }
@@ -98,15 +103,15 @@ static uint64_t parameters_hash(PyObject *sql, PyObject *parameters, uint64_t wo
 }
 
 /* Adds facts about the values. Values of a failed execution are ignored. */
-static void add_given_values(qp_parameter_row *row, memory *runs,
+static void add_given_values(qp_parameter_row *row, bool *has_no_values,
                              const qp_sampled_execution *sampled)
 {
-    if (sampled->has_failed || runs->has_no_given_values) {
+    if (sampled->has_failed || *has_no_values) {
         return;
     }
     qp_given_values given =
         qp_given_values_of(sampled->sql, sampled->parameters, sampled->is_sqlite);
-    runs->has_no_given_values = !given.may_be_there;
+    *has_no_values = !given.may_be_there;
     if (given.offset >= 0 && given.offset <= INT64_MAX - row->skipped) {
         row->offsets++;
         row->skipped += given.offset;
@@ -122,23 +127,16 @@ void qp_parameters_sample(const qp_key *key, const qp_sampled_execution *sampled
         return;
     }
     qp_parameter_row *row = (qp_parameter_row *)qp_first_row(QP_PARAMETER_ROWS) + number;
-    memory *runs = &table.runs[number];
     if (!sampled->is_chosen || row->samples - row->slow < ENOUGH) {
-        add_given_values(row, runs, sampled);
+        add_given_values(row, &table.has_no_values[number], sampled);
     } else if (sampled->is_slow) {
         row->slow++; /* the values of slow executions are not those of all */
     } else {
         return;
     }
     row->samples++;
-    for (int i = 0; i < REMEMBERED; i++) {
-        if (runs->hash[i] == hash) {
-            row->repeats += runs->writes[i] == qp_writes;
-            runs->writes[i] = qp_writes;
-            return;
-        }
-    }
-    runs->hash[runs->next] = hash;
-    runs->writes[runs->next] = qp_writes;
-    runs->next = (runs->next + 1) % REMEMBERED;
+    uint64_t own = qp_hash_mix(hash, number) | 1;
+    remembered *known = &table.samples[own / 2 % REMEMBERED];
+    row->repeats += known->hash == own && known->writes == qp_writes;
+    *known = (remembered){own, qp_writes};
 }
