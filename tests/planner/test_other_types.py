@@ -16,9 +16,11 @@ QUERY = (
 )
 
 
-def help_for(plan: tuple[str, ...]) -> IndexHelp | None:
-    with SchemaPlanner({"a.db": Schema("a.db", (), CREATED)}, {QUERY: "a.db"}, ()) as planner:
-        return planner.index_help(QUERY, (plan,))
+def help_for(
+    plan: tuple[str, ...], query: str = QUERY, created: tuple[str, ...] = CREATED
+) -> IndexHelp | None:
+    with SchemaPlanner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+        return planner.index_help(query, (plan,))
 
 
 def test_a_type_that_keeps_the_scan_beside_another_index() -> None:
@@ -28,3 +30,15 @@ def test_a_type_that_keeps_the_scan_beside_another_index() -> None:
     served = help_for(other.plan)
     assert served
     assert (served.terms, served.differing) == (("number",), ("sale.book",))
+
+
+def test_a_type_that_keeps_a_search_from_a_covering_index() -> None:
+    """The index on sale.book holds all that the query reads, so SQLite scans the index."""
+    query = "SELECT count(sale.id) FROM sale JOIN book ON book.number = sale.book WHERE book.id = ?"
+    created = (*CREATED, "CREATE INDEX sale_book ON sale (book)")
+    other = help_for(("SCAN book",), query, created)
+    assert other
+    assert any("COVERING INDEX sale_book" in step for step in other.plan)
+    served = help_for(other.plan, query, created)
+    assert served
+    assert (served.code, served.differing) == ("", ("sale.book",))
