@@ -78,6 +78,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
             and not is_volatile(group.statement)
             and not program.belongs_to_other_call(group)
             and not _is_lazy_load(program, group)
+            and not _varies_with_parent(program, group)
         ):
             yield program.make_finding(
                 "duplicate_query",
@@ -128,6 +129,19 @@ def is_volatile(statement: str) -> bool:
         for time in tokens[at + further : at + further + 1]
     ]
     return any(time.kind in ("parameter", "text") or time.text == ")" for time in times)
+
+
+FEW_VALUES = 8
+"""With more different values than this in the samples, the rows of a parent query set the values.
+"""
+
+
+def _varies_with_parent(program: Program, group: StatementGroup) -> bool:
+    """Return whether the rows of another query give the statement many values. Several rows may
+    give the same value, but one query for all of them replaces all executions.
+    """
+    values = group.given.samples - group.given.repeats
+    return values > FEW_VALUES and parent_query(program, group) is not None
 
 
 def _is_lazy_load(program: Program, group: StatementGroup) -> bool:

@@ -45,6 +45,7 @@ from queryprof.planner.tried_index import (
     as_used,
     ignoring_case,
     is_prefix_of,
+    plain_indexes,
     wider_indexes,
 )
 from queryprof.planner.tried_plans import TRIED, USED, is_as_good, is_by_range
@@ -107,13 +108,8 @@ class StatementTrial:
         """Return an index that finds the statement's rows, whatever their order, and the plan with
         this index. An index for an equality is preferred.
         """
-        plain = [
-            TriedIndex(table, (TriedTerm(name),))
-            for table, names in columns.items()
-            for name in names
-        ]
         found: tuple[list[TriedIndex], Steps] = [], before
-        for index in (*plain, *self._expression_indexes(columns)):
+        for index in (*plain_indexes(columns), *self._expression_indexes(columns)):
             others, after = self._better_indexes([], before, [index])
             if others and searches_more(before, after) and not (found[0] and is_by_range(after)):
                 found = others, after
@@ -251,11 +247,11 @@ class StatementTrial:
             taken = self._with_equalities(taken or self._group_index(before, columns), columns)
         found, plan = self._better_indexes([], before, taken)
         found, plan = self._better_indexes(found, plan, ignoring_case(taken, columns, self._quote))
-        return (
-            (found, plan)
-            if found
-            else self._better_indexes([], before, self._expression_indexes(columns))
-        )
+        if not found:  # an OR may need one more index beside an existing one, or several
+            found, plan = self._better_indexes([], before, plain_indexes(columns))
+        if not found:
+            found, plan = self._better_indexes([], before, self._expression_indexes(columns))
+        return found, plan
 
     def _better_indexes(
         self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]

@@ -85,6 +85,13 @@ def as_used(
     return tuple(found)
 
 
+def plain_indexes(columns: ColumnsByTable) -> list[TriedIndex]:
+    """Return an index on each column."""
+    return [
+        TriedIndex(table, (TriedTerm(name),)) for table, names in columns.items() for name in names
+    ]
+
+
 def wider_indexes(
     taken: Sequence[TriedIndex], columns: ColumnsByTable, sorts: bool
 ) -> Iterator[TriedIndex]:
