@@ -11,8 +11,13 @@ COMPARED = re.compile(r"[=<>]+")
 
 
 def is_better_plan(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or sorts less, without scanning more."""
-    if is_worse_plan(before, after):
+    """Return whether a plan searches by more terms or sorts less, without scanning more. The rows of
+    an OR's searches need a sort where the scan did not.
+    """
+    is_or = any("MULTI-INDEX OR" in step for step in after) and scan_count(after) < scan_count(
+        before
+    )
+    if is_worse_plan(before, after) and not is_or:
         return False
     return searches_more(before, after) or sorting_in(after) < sorting_in(before)
 
