@@ -13,6 +13,7 @@ from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.heavy_causes import view_computed_whole
 from queryprof.findings.program import Program
 from queryprof.findings.selectivity import (
     NEARLY_ALL,
@@ -169,7 +170,7 @@ def find_missing_covering_indexes(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches
         found = [one for plan in group.plans for step in plan if (one := INDEX_USED.search(step))]
-        if not (group.reads and pages and found):
+        if not (group.reads and pages and found) or view_computed_whole(group):
             continue
         used = found[-1]  # the index of the innermost loop
         read = totals.full_scan_steps or 0.0

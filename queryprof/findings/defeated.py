@@ -69,7 +69,8 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             if index_help
             else _reason_from_text(program, group, scanned, guesses=True)
         )
-        if reason is None and index_help and (index_help.by_prefix or not index_help.code):
+        is_found = bool(index_help and index_help.code and index_help.searches)
+        if reason is None and index_help and (index_help.by_prefix or not is_found):
             reason = _reason_from_text(program, group, scanned, guesses=False)
         if reason is None:
             continue
@@ -91,7 +92,7 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             ),
             reason.fix,
             program.innermost_loop(group),
-            code=_helpful_code(index_help) if index_help and not is_unknown else "",
+            code=_helpful_code(index_help) if index_help and is_found and not is_unknown else "",
             doubt=reason.doubt or PREFIX * is_prefix,
             most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
         )

@@ -108,7 +108,7 @@ def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavySt
     called = _program_function_called(program, group)
     if called:
         return HeavyStatementCause(CALLED.format(name=called), group.work_ns)
-    view = _view_computed_whole(group)
+    view = view_computed_whole(group)
     if view:
         gain_ns = round(group.work_ns * (1 - 1 / group.totals.executions))
         return HeavyStatementCause(VIEW_FIX, gain_ns, (WHOLE_VIEW.format(view=view),))
@@ -126,8 +126,7 @@ groups took 680,000 steps for one row.
 """
 
 WHOLE_VIEW = (
-    "each execution computes all rows of the view {view}, and then keeps those that match the"
-    " condition"
+    "each execution computes all rows of {view}, and then keeps those that match the condition"
 )
 VIEW_FIX = (
     "Put the condition into a query of the tables below the view. Or compute the view's rows once,"
@@ -135,9 +134,10 @@ VIEW_FIX = (
 )
 
 
-def _view_computed_whole(group: StatementGroup) -> str:
-    """Return the view of which a query searches the computed rows; "" if there is none. SQLite
-    cannot move the condition into a view with a window function or LIMIT
+def view_computed_whole(group: StatementGroup) -> str:
+    """Return words for the view of which a query searches the computed rows; "" if there is none.
+
+    SQLite cannot move the condition into a view with a window function or LIMIT
     (https://www.sqlite.org/optoverview.html#the_where_clause_push_down_optimization).
     """
     totals, words = group.totals, [one.keyword for one in tokens_of(group.statement)]
@@ -150,7 +150,8 @@ def _view_computed_whole(group: StatementGroup) -> str:
     aliases = tables_by_alias(group.statement)
     scanned = [words[1] for words in steps if words[0] == "SCAN"]
     names = [name for one in scanned for name in (one, aliases.get(one.lower(), ""))]
-    return next((name for name in names if name in computed), "")
+    found = next((name for name in names if name in computed), "")
+    return "a view" if found.startswith("(") else f"the view {found}" if found else ""
 
 
 STEP_NS, FETCH_NS = 1_200, 3_000

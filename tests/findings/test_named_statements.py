@@ -99,6 +99,20 @@ def test_a_view_that_is_computed_for_each_search(
     assert ("tables below the view" in found.fix) == is_view
 
 
+def test_a_view_whose_name_is_not_in_the_plan() -> None:
+    """Its rows are looked up in a table; a covering index would save a small part."""
+    statement = "SELECT value FROM latest WHERE name = ?"
+    one = aggregate(statement, SITE, ns=500 * MS, count=30)._replace(
+        rows=30, vm_steps=300_000 * 30, counted=30
+    )
+    one = one._replace(page_fetches=20_000 * 30, page_fetch_samples=30)
+    tree = "CO-ROUTINE (subquery-3)\n  SEARCH r USING INDEX r_at (a=?)\nSCAN (subquery-3)"
+    plans = (Plan(statement, "app.db", tree),)
+    (found,) = findings(replace(profile_of(one), plans=plans))
+    assert found.category == "heavy_query"
+    assert "computes all rows of a view" in found.evidence[1]
+
+
 @pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
