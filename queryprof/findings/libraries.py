@@ -142,7 +142,8 @@ ONE_INSERT = {
     ),
     "sqlalchemy": (
         "Insert all rows with one `session.execute(insert(Model), rows)`, with a dict per"
-        " row. Or commit once after the loop: the session then inserts many at once."
+        " row. Or call neither `flush()` nor `commit()` in the loop: the session then inserts many"
+        " at once."
     ),
     "peewee": (
         "Insert all rows with one `Model.insert_many(rows).execute()`, or"
@@ -155,9 +156,10 @@ ONE_INSERT = {
 
 ONE_CHANGE = {
     "django": (
-        'Change all objects with one `.update(field=F("field") + ...)` or `.delete()` of a'
-        " query. These send no signals and do not call `save()`. On SQLite, `bulk_update()`"
-        " takes as long as `save()` of each."
+        'Change all objects with one `.update(field=F("field") + ...)` of a query. It sends no'
+        " signals and does not call `save()`. If Python computes the values, pass all rows to one"
+        ' `connection.cursor().executemany("UPDATE ...", rows)`. On SQLite, `bulk_update()` takes'
+        " as long as `save()` of each."
     ),
     "sqlalchemy": (
         "Change all rows with one `session.execute(update(Model).where(...).values(...))` or"
@@ -171,6 +173,14 @@ ONE_CHANGE = {
     ),
 }
 """How to change many rows at once."""
+
+ONE_DELETE = {
+    "django": (
+        "Delete all objects with one `.delete()` of a query. It sends the signals of each object,"
+        " but does not call the model's `delete()`."
+    ),
+}
+"""How to delete many rows at once, where the words differ from ONE_CHANGE."""
 
 FIRST_PER_PARENT_FIXES = {
     "django": (

@@ -8,7 +8,7 @@ from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import is_slow_on_server
-from queryprof.findings.libraries import ONE_CHANGE, ONE_INSERT
+from queryprof.findings.libraries import ONE_CHANGE, ONE_DELETE, ONE_INSERT
 from queryprof.findings.library_calls import batched_call_advice
 from queryprof.findings.program import Program
 from queryprof.findings.queries import (
@@ -94,8 +94,8 @@ def _event_handlers_note(program: Program, group: StatementGroup) -> str:
 STILL_EACH = "If the statement must still run for each row, the fix saves only the time around it."
 COMPUTED = {
     "django": (
-        "If Python computes the new values, `bulk_update()` is the only way, and saves little on"
-        " SQLite."
+        "It is unknown whether SQL can compute the new values. On SQLite, `bulk_update()` saves"
+        " little."
     ),
 }
 """By library: a doubt, because the fix saves little if SQL cannot compute the new values."""
@@ -110,7 +110,8 @@ def find_single_row_changes(program: Program) -> Iterator[Finding | None]:
             continue  # one statement for all rows would take as long
         runs, parent = group.totals.statement_executions, parent_query(program, group)
         library = program.library(group.statement)
-        plain_delete = group.verb == "DELETE" and library not in ONE_CHANGE
+        is_delete = group.verb == "DELETE"
+        plain_delete = is_delete and library not in ONE_CHANGE
         of_each = duration(group.steady_ns / runs)
         # Some drivers do not report how many rows a statement changed.
         rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
@@ -127,12 +128,14 @@ def find_single_row_changes(program: Program) -> Iterator[Finding | None]:
             share_without_waits(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
             batched_call_advice(library, program.called_library_functions(group))
+            or (ONE_DELETE.get(library, "") * is_delete)
             or (DELETE_AT_ONCE if plain_delete else ONE_CHANGE.get(library, AT_ONCE)).format(
                 verb=group.verb
             ),
             program.innermost_loop(group),
-            doubt=parallel_threads_doubt(group) or COMPUTED.get(library, STILL_EACH),
-            most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,
+            doubt=parallel_threads_doubt(group)
+            or (STILL_EACH if is_delete else COMPUTED.get(library, STILL_EACH)),
+            most=Severity.MEDIUM if library in COMPUTED and not is_delete else Severity.HIGH,
         )
 
 

@@ -24,13 +24,13 @@ void qp_event_cost_after_jump(bool is_backward)
     cost.jumped = is_backward ? qp_clock_ticks() : 0;
 }
 
-void qp_event_cost_at_line(void)
+void qp_event_cost_at_line(bool is_watched)
 {
-    if (cost.jumped) {
+    if (cost.jumped && is_watched) {
         int64_t ticks = qp_elapsed_ticks(cost.jumped, qp_clock_ticks());
         cost.ticks = cost.ticks && cost.ticks < ticks ? cost.ticks : ticks;
-        cost.jumped = 0;
     }
+    cost.jumped = 0;
 }
 
 int64_t qp_event_cost_ticks(void)

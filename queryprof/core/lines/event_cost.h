@@ -11,8 +11,9 @@ void qp_event_cost_clear(void);
 /* Notes the end of a jump event. A backward jump leads directly to the event of a line. */
 void qp_event_cost_after_jump(bool is_backward);
 
-/* Notes the start of a line event. */
-void qp_event_cost_at_line(void);
+/* Notes the start of a line event. `is_watched`: the line is the watched one. Only then the jump
+ * has led to it, and did not stay in a comprehension. */
+void qp_event_cost_at_line(bool is_watched);
 
 /* The shortest time from a backward jump to its line; 0 if unknown. */
 int64_t qp_event_cost_ticks(void);

@@ -184,12 +184,12 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    qp_event_cost_at_line();
+    int line = count > 1 ? (int)PyLong_AsLong(args[1]) : 0;
+    qp_event_cost_at_line(is_in_line(line));
     const void *frame = reporting_frame(args, count);
     if (!frame) {
         Py_RETURN_NONE;
     }
-    int line = (int)PyLong_AsLong(args[1]);
     if (frame != qp_watched_line.frame) {
         if (is_in_line(line) && !is_recursion()) {
             begin_pass(frame);
