@@ -126,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     paging.find_offset_pagination,
     paging.find_over_fetching,
     subqueries.find_correlated_subqueries,
+    joins.find_unused_joins,
     joins.find_duplicates_from_joins,
     work.find_automatic_indexes,
     covering.find_scans_of_few_columns,

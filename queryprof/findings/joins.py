@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from queryprof.analysis.plans import Steps
+from queryprof.analysis.plans import Steps, plan_signs
 from queryprof.analysis.units import average, counted
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 from queryprof.findings.work import ONCE
+from queryprof.sql.clauses import tables_by_alias
 from queryprof.sql.tokens import Token, tokens_of
 
 JOIN_STEPS = 9
@@ -79,6 +80,53 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
             doubt=IN_FEW.format(table=first) if is_first else "",
             most=Severity.MEDIUM if is_first else Severity.HIGH,
         )
+
+
+REMOVE = "Remove {table} from the query, or add the condition that joins it."
+
+
+def find_unused_joins(program: Program) -> Iterator[Finding | None]:
+    """Find queries that combine their rows with each row of a table whose columns they do not
+    use.
+    """
+    for group in program.groups:
+        loops = [_loop_steps_by_table(plan) for plan in group.plans]
+        is_join = group.reads and any(len(one) > 1 for one in loops)
+        read = program.planner.tables(group.statement) if is_join else frozenset()
+        signs = [plan_signs(plan) for plan in group.plans]  # without the rows of WITH
+        named = {name.lower() for one in signs for name in (*one.scans, *one.index_scans)}
+        scanned = {
+            name
+            for one in loops
+            for name, step in one.items()
+            if name in named and "VIRTUAL TABLE" not in step
+        }
+        unused = sorted(scanned & _tables_without(read, group.statement)) if read else []
+        rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps or 0.0
+        if not unused or steps < MULTIPLIED * JOIN_STEPS * max(1.0, rows):
+            continue
+        yield program.make_finding(
+            "duplicate_rows",
+            group,
+            group.steady_ns * (1 - shares.needed_vm_steps_share(group.totals)),
+            (
+                (
+                    f"it uses no column of {', '.join(unused)}, so that each row of the other"
+                    " tables is combined with each of its rows"
+                ),
+            ),
+            REMOVE.format(table=", ".join(unused)),
+            program.innermost_loop(group),
+        )
+
+
+def _tables_without(read: frozenset[str], statement: str) -> set[str]:
+    """Return the names in a statement's text, in lower case, that stand for none of the tables from
+    which columns are read.
+    """
+    aliases, known = tables_by_alias(statement), {one.lower() for one in read}
+    names = {one.named for one in tokens_of(statement) if one.named}
+    return {name for name in names if name not in known and aliases.get(name) not in known}
 
 
 def _selected_tables(tokens: Sequence[Token]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Frame, Plan, Profile, StackSample
+from queryprof.planner.facts import NoPlanner
 
 pytestmark = pytest.mark.once
 
@@ -100,3 +101,38 @@ def test_the_fix_is_in_the_librarys_words(library: str, words: str) -> None:
     one = found(joined(library=library))
     assert one
     assert words in one.fix
+
+
+class Reads(NoPlanner):
+    """A planner that knows the tables from which a statement reads columns."""
+
+    def tables(self, statement: str) -> frozenset[str]:
+        return frozenset({"Band", "concert"})
+
+
+@pytest.mark.parametrize(
+    ("sql", "plan", "is_unused"),
+    [
+        ("SELECT b.name FROM band b, concert c, hall WHERE b.id = c.band", "SCAN hall", True),
+        ("SELECT b.name FROM band b, concert c, hall h WHERE b.id = c.band", "SCAN h", True),
+        ("SELECT b.name FROM band b, concert c, hall WHERE b.id = c.band", "SCAN c", False),
+        ("SELECT b.name FROM band b JOIN concert c ON b.id = c.band", "SCAN c", False),
+        # rows of WITH, of a function, and of a view's own table
+        ("WITH w AS (SELECT ?) SELECT name FROM band, w", "MATERIALIZE w\nSCAN w", False),
+        ("SELECT name FROM band, json_each(?)", "SCAN json_each VIRTUAL TABLE INDEX 1:", False),
+        ("SELECT name FROM band, halls_of_towns", "SCAN q", False),
+    ],
+)
+def test_a_table_of_which_no_column_is_used(sql: str, plan: str, is_unused: bool) -> None:
+    profile = joined(sql, f"SCAN band\n{plan}")
+    findings = find_all(Report(profile), lambda *_: None, {}, Reads())
+    unused = [one for one in findings if "uses no column of" in " ".join(one.evidence)]
+    assert [one.category for one in unused] == ["duplicate_rows"] * is_unused
+
+
+@pytest.mark.parametrize(("steps", "is_one"), [(9000, True), (8999, False)])
+def test_few_combined_rows_are_no_finding(steps: int, is_one: bool) -> None:
+    sql = "SELECT b.name FROM band b, concert c, hall WHERE b.id = c.band"
+    profile = joined(sql, "SCAN b\nSCAN hall", steps=steps)
+    findings = find_all(Report(profile), lambda *_: None, {}, Reads())
+    assert any(one.category == "duplicate_rows" for one in findings) == is_one
