@@ -96,7 +96,8 @@ static bool is_fully_fetched(const qp_execution *e)
 static bool is_replaced_before(const qp_execution *a, const qp_execution *b)
 {
     bool is_over = is_fully_fetched(a);
-    return is_over != is_fully_fetched(b) ? is_over : a->serial < b->serial;
+    bool is_earlier = qp_execution_last_use(a) < qp_execution_last_use(b);
+    return is_over != is_fully_fetched(b) ? is_over : is_earlier;
 }
 
 /* Returns the way in the set for a cursor's execution: the cursor's present way, a free way, or the

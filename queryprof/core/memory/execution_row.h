@@ -95,3 +95,11 @@ typedef struct qp_execution {
                              * execution */
     int64_t stack_ns;
 } qp_execution;
+
+/* Returns when an execution began, or when its last fetch ended. */
+static inline uint64_t qp_execution_last_use(const qp_execution *e)
+{
+    uint64_t fetched =
+        e->pending.last_ticks; /* of an earlier execution if this one fetched nothing */
+    return fetched > e->started_ticks ? fetched : e->started_ticks;
+}
