@@ -29,13 +29,20 @@ CALLED = (
 )
 
 
+DATE_RANGE = (
+    "Django's `__date` calls a Python function for each row. Filter by a range instead:"
+    " `.filter(field__gte=start, field__lt=start + timedelta(days=1))`. SQLite can then use an"
+    " index on the column."
+)
+
+
 def store_function_result_advice(statement: str, index_help: IndexHelp) -> str:
-    """Return advice to store the result of a function of the program that a statement compares; ""
-    if there is no such function, or if it takes a parameter.
+    """Return advice to store the result of a function of the program that a statement compares, or
+    to do without Django's function; "" if there is no such function, or if it takes a parameter.
     """
     sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
     fixes = (function_call_advice(side, index_help.functions) for side in sides)
-    return next((one for one in fixes if "Store the result" in one), "")
+    return next((one for one in fixes if "Store the result" in one or one == DATE_RANGE), "")
 
 
 def function_call_advice(operand: Sequence[Token], functions: Sequence[str]) -> str:
@@ -43,6 +50,8 @@ def function_call_advice(operand: Sequence[Token], functions: Sequence[str]) -> 
     none.
     """
     name = next((one for one in functions_in(operand) if one in functions), "")
+    if name == "django_datetime_cast_date":  # made by Django for __date
+        return DATE_RANGE
     is_stored = not any(token.kind in ("parameter", "text") for token in operand)
     return (STORED if is_stored else CALLED).format(name=name) if name else ""
 

@@ -27,6 +27,10 @@ def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SELECT id FROM song WHERE plain(title) = plain(?)", "Store the result in a column"),
         ("SELECT id FROM song WHERE alike(title, ?) > ?", "few rows first"),
         ("SELECT id, plain(title) FROM song", "few rows first"),
+        (
+            "SELECT id FROM song WHERE django_datetime_cast_date(title, ?, ?) = ?",
+            "`.filter(field__gte=start, field__lt=start + timedelta(days=1))`",
+        ),
         ("SELECT id FROM song WHERE upper(title) = upper(?)", ""),
     ],
 )
@@ -34,6 +38,7 @@ def test_the_function_is_named(sql: str, words: str) -> None:
     connection = sqlite3.connect("songs.db")
     connection.create_function("plain", 1, lambda text: text.strip().lower())
     connection.create_function("alike", 2, lambda one, other: float(one == other))
+    connection.create_function("django_datetime_cast_date", 3, lambda text, *_: text)
     with queryprof.profile() as recording:
         connection.execute("CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT)")
         connection.executemany(
