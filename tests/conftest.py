@@ -87,8 +87,8 @@ def _recording_is_off() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test has its own working directory, none of the developer's settings, and a terminal
-    so wide that no line is cut: where one is cut depends on the machine's paths and numbers.
+    """Every test has its own working directory and none of the developer's settings. Its terminal
+    is so wide that no line breaks: the place of a break depends on the machine's paths.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", WIDE)

@@ -124,7 +124,7 @@ CATEGORIES = {
     "correlated_subquery": Category("Correlated subquery", "A subquery runs again for each row."),
     "duplicate_rows": Category(
         "Duplicate rows from a join",
-        "A join returns a row many times, for DISTINCT to remove or without any condition.",
+        "A join repeats rows that the query does not need.",
     ),
     "missing_covering_index": Category(
         "Missing covering index",

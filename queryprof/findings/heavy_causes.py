@@ -135,7 +135,7 @@ VIEW_FIX = (
 
 
 def view_computed_whole(group: StatementGroup) -> str:
-    """Return words for the view of which a query searches the computed rows; "" if there is none.
+    """Return the view in words, if SQLite computes its rows for each search in them; else "".
 
     SQLite cannot move the condition into a view with a window function or LIMIT
     (https://www.sqlite.org/optoverview.html#the_where_clause_push_down_optimization).
@@ -145,7 +145,8 @@ def view_computed_whole(group: StatementGroup) -> str:
     is_vain = (totals.vm_steps or 0.0) >= STEPS_PER_ROW * max(1.0, totals.rows_each or 0.0)
     if not group.reads or not is_lookup or not is_vain or words.count("SELECT") > 1:
         return ""
-    steps = [step.split() for plan in group.plans for step in plan if step[:1] != " "]
+    outer = [step.split() for plan in group.plans for step in plan if step[:1] != " "]
+    steps = [words for words in outer if len(words) > 1]  # a stranger's step may be one word
     computed = {words[-1] for words in steps if words[0] in ("CO-ROUTINE", "MATERIALIZE")}
     aliases = tables_by_alias(group.statement)
     scanned = [words[1] for words in steps if words[0] == "SCAN"]

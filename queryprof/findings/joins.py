@@ -90,20 +90,13 @@ def find_unused_joins(program: Program) -> Iterator[Finding | None]:
     use.
     """
     for group in program.groups:
-        loops = [_loop_steps_by_table(plan) for plan in group.plans]
-        is_join = group.reads and any(len(one) > 1 for one in loops)
-        read = program.planner.tables(group.statement) if is_join else frozenset()
-        signs = [plan_signs(plan) for plan in group.plans]  # without the rows of WITH
-        named = {name.lower() for one in signs for name in (*one.scans, *one.index_scans)}
-        scanned = {
-            name
-            for one in loops
-            for name, step in one.items()
-            if name in named and "VIRTUAL TABLE" not in step
-        }
-        unused = sorted(scanned & _tables_without(read, group.statement)) if read else []
         rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps or 0.0
-        if not unused or steps < MULTIPLIED * JOIN_STEPS * max(1.0, rows):
+        if not group.reads or steps < MULTIPLIED * JOIN_STEPS * max(1.0, rows):
+            continue
+        scanned = {name for plan in group.plans for name in _scanned_in_join(plan)}
+        read = program.planner.tables(group.statement) if scanned else frozenset()
+        unused = sorted(scanned & _tables_without(read, group.statement)) if read else []
+        if not unused:
             continue
         yield program.make_finding(
             "duplicate_rows",
@@ -120,9 +113,19 @@ def find_unused_joins(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _scanned_in_join(plan: Steps) -> set[str]:
+    """Return the tables that a plan scans beside others. Rows of WITH and of functions are left
+    out.
+    """
+    loops, signs = _loop_steps_by_table(plan), plan_signs(plan)
+    stored = {name.lower() for name in (*signs.scans, *signs.index_scans)}
+    tables = {name for name, step in loops.items() if "VIRTUAL TABLE" not in step}
+    return tables & stored if len(loops) > 1 else set()
+
+
 def _tables_without(read: frozenset[str], statement: str) -> set[str]:
-    """Return the names in a statement's text, in lower case, that stand for none of the tables from
-    which columns are read.
+    """Return the names in a statement (lower case), except those of the tables whose columns it
+    reads.
     """
     aliases, known = tables_by_alias(statement), {one.lower() for one in read}
     names = {one.named for one in tokens_of(statement) if one.named}

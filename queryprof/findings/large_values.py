@@ -98,7 +98,7 @@ def find_large_values_written(program: Program) -> Iterator[Finding | None]:
         yield program.make_finding(
             "large_values",
             group,
-            group.work_ns + sum(one.work_ns for one in commits) - synced_ns,
+            max(0, group.work_ns + sum(one.work_ns for one in commits) - synced_ns),
             (
                 (
                     f"{counted(rows, 'row')} changed one by one; with their commits, each writes"

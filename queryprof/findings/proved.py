@@ -127,7 +127,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
     proved = ", ".join([proof_in_words(proof), *costs_in_words(changes)])
     return replace(
         finding,
-        # a copy of the JSON in an index is read faster than the table, but searched in vain as well
+        # the index is smaller than the table, but SQLite still reads all of it
         fix=f"{finding.fix} An index of the whole values: {proved}."
         if finding.fix == IN_JSON
         else proved,

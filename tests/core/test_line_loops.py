@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from core.line_programs import Run, Times, recorder, write_library
 
-from queryprof.collect.reader import read_profile
-
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"
 )
@@ -100,13 +98,14 @@ def test_a_line_that_mostly_executes_nothing_is_no_loop(times: Times) -> None:
     assert (one.loop_rows, one.loop_ns) == (0, 0)
 
 
-def test_a_comprehension_before_a_long_call_is_no_expensive_event(times: Times) -> None:
-    """The watch would seem to cost too much, and no further line would be timed."""
-    program = """
-        import time
-        mapper.get(1)
-        numbers = [number for number in range(100)]; time.sleep(0.3)
-        for number in numbers: mapper.get_slowly(number)
-        """
-    times(program)
-    assert 6 in {one.path[0].line for one in read_profile("t.qprof").line_times}
+@pytest.mark.parametrize(("lines", "is_timed"), [(90, True), (3000, False)])
+def test_a_loop_far_below_its_function_s_start_is_not_timed(
+    times: Times, lines: int, is_timed: bool
+) -> None:
+    """CPython searches for such a line at each event, which may take longer than a row."""
+    write_library("rows.py", LIBRARY)
+    before = "".join(f"x{number} = {number}\n" for number in range(lines))
+    found = times(f"import mapper.rows\n{before}for one in mapper.rows.objects(): pass")
+    (one,) = (each for text, each in found.items() if text.startswith("SELECT a.id"))
+    assert one.passes == 1
+    assert bool(one.loop_rows) == is_timed

@@ -82,6 +82,7 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
         ("SELECT plays FROM charts WHERE song = ?", 4, 2000, False),
         ("SELECT plays FROM charts WHERE song = ?", 5, 1999, False),
         ("SELECT plays FROM charts", 5, 2000, False),
+        ("SELECT SCAN FROM charts WHERE song = ?", 5, 2000, False),
         ("SELECT a FROM (SELECT a FROM t WHERE b = ?) AS charts", 5, 2000, False),
     ],
 )
@@ -92,7 +93,8 @@ def test_a_view_that_is_computed_for_each_search(
         rows=2 * count, vm_steps=steps * count, counted=count
     )
     scanned = "c" if " AS c " in statement else "charts"
-    tree = f"CO-ROUTINE charts\n  SCAN play USING COVERING INDEX play_song\nSCAN {scanned}"
+    scan = "SCAN" if "SELECT SCAN" in statement else f"SCAN {scanned}"  # of a stranger's trace
+    tree = f"CO-ROUTINE charts\n  SCAN play USING COVERING INDEX play_song\n{scan}"
     plans = (Plan(statement, "app.db", tree),)
     (found,) = findings(replace(profile_of(one), plans=plans))
     assert ("all rows of the view charts" in " ".join(found.evidence)) == is_view

@@ -5,7 +5,7 @@
  * added to the aggregates). This costs a fraction of flushing each execution separately, because
  * code and tables are loaded into the CPU caches only once. Executions whose rows may still be
  * fetched then move to a bounded table. If a set of that table is full, it drops an execution whose
- * rows were all fetched, or else the one that was not used for longest. Later fetches from its
+ * rows were all fetched, or else the least recently used one. Later fetches from its
  * cursor belong to "(unknown)". Another cursor may reuse a cursor's address; the first execute on a
  * new cursor replaces the old execution. DuckDB's relations return rows without a cursor and report
  * their end (qp_execution_forget_cursor). */

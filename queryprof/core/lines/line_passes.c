@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "lines/event_cost.h"
 #include "sums/line_times.h"
 
 enum {
@@ -201,7 +202,7 @@ static int collect_samples(const qp_key *key, sample found[TIMED])
 static void add_loop(qp_line_time_row *row, const sample *one)
 {
     const timed_pass *pass = one->pass;
-    if (!one->is_lazy || pass->joined > one->rows + 1) {
+    if (!one->is_lazy || pass->joined > one->rows + 1 || qp_event_cost_is_long()) {
         return;
     }
     int64_t least = one->rows - one->last_rows; /* the last fetch may return more rows than used */

@@ -104,7 +104,7 @@ static void note_fetched_rows(void)
 {
     const qp_thread *thread = qp_thread_here();
     const qp_execution *e = thread ? thread->serving : NULL;
-    if (e && !qp_event_cost_is_long()) {
+    if (e) {
         int64_t settled = e->stage == QP_STAGE_SETTLED ? e->fetched : 0;
         int64_t pending = e->pending.calls ? e->pending.rows : 0;
         qp_line_passes_set_rows(&e->meter.key, settled + pending);
@@ -116,9 +116,6 @@ static void end_pass(void)
 {
     note_fetched_rows();
     int64_t ticks = counted_ticks();
-    if (qp_line_passes_are_joined()) { /* one of very many: the event at its end counts */
-        ticks -= ticks < qp_event_cost_ticks() ? ticks : qp_event_cost_ticks();
-    }
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     bool is_partial = qp_watched_line.is_partial;
     qp_watched_line.is_partial = false;
@@ -184,12 +181,11 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    int line = count > 1 ? (int)PyLong_AsLong(args[1]) : 0;
-    qp_event_cost_at_line(is_in_line(line));
     const void *frame = reporting_frame(args, count);
     if (!frame) {
         Py_RETURN_NONE;
     }
+    int line = (int)PyLong_AsLong(args[1]);
     if (frame != qp_watched_line.frame) {
         if (is_in_line(line) && !is_recursion()) {
             begin_pass(frame);
@@ -226,7 +222,6 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
     } else if (is_inside) {
         add_elapsed(qp_clock_ticks()); /* the last call does not make the next row */
     }
-    qp_event_cost_after_jump(frame && is_backward);
     Py_RETURN_NONE;
 }
 
@@ -325,7 +320,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
         .is_changing = true,
     };
     qp_line_passes_clear();
-    qp_event_cost_clear();
+    qp_event_cost_measure(code, first_line);
     for (int i = 0; i < EVENT_KINDS; i++) {
         events[i].is_wanted = !is_function || i >= FUNCTION_EVENTS;
     }

@@ -13,7 +13,7 @@
 extern uint32_t qp_writes;
 
 /* Executions that take at least this long are all counted. Hashing their parameters takes less than
- * a thousandth of their time. */
+ * a hundredth of their time. */
 extern int64_t qp_parameters_slow_ticks;
 
 /* Allocates the tables. Returns false if out of memory. */
