@@ -182,6 +182,11 @@ class Planner(Protocol):
     def tables(self, statement: str) -> frozenset[str]:
         """Return the tables that a statement reads, as far as known."""
 
+    def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
+        """Return two tables whose rows a join multiplies with each other, and the table that both
+        are joined to, if there is one; empty if there are none or if the schema is unknown.
+        """
+
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Return the triggers that a statement fires, as far as its schema is known."""
 
@@ -197,6 +202,9 @@ class NoPlanner:
 
     def tables(self, statement: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
+
+    def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:  # noqa: ARG002
         return ()

@@ -14,6 +14,7 @@ from typing import Self
 from queryprof.analysis.plans import Steps
 from queryprof.errors import ProofError
 from queryprof.model import Schema
+from queryprof.planner.crossed_tables import crossed_root_pages
 from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.facts import IndexHelp
 from queryprof.planner.judging import EMPTY, Judge, OutOfTime, StatementError, start_judge
@@ -52,6 +53,8 @@ COLUMNS_OF_PAGE = (
 """Columns in their stored order. Generated columns (hidden = 2) are not stored, and a table without
 rowids has another order.
 """
+
+TABLE_OF_PAGE = "SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?"
 
 FOLDING = frozenset({"AggStep", "AggStep1"})
 """Opcodes that add a row to a sum or another aggregate."""
@@ -114,7 +117,7 @@ class SchemaPlanner:
     def _with_row_steps(self, statement: str, index_help: IndexHelp | None) -> IndexHelp | None:
         if index_help is None or index_help.is_other or self._judge is None:
             return index_help
-        program = StatementTrial(self._judge, statement).program()
+        program = [one[:4] for one in StatementTrial(self._judge, statement).program()]
         index_help = replace(
             index_help, is_aggregate=any(code in FOLDING for _, code, _, _ in program)
         )
@@ -158,6 +161,20 @@ class SchemaPlanner:
                 self._start_judge(self._databases.get(statement, "")), statement
             ).tables()
         return frozenset()
+
+    def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
+        """Return two tables whose rows a join multiplies with each other, and the table that both
+        are joined to, if there is one; empty if no rows are multiplied, or if the schema is
+        unknown.
+        """
+        with suppress(StatementError, OutOfTime, ProofError):
+            judge = self._start_judge(self._databases.get(statement, ""))
+            trial = StatementTrial(judge, statement)
+            if trial.plan() in plans:
+                pages = crossed_root_pages(trial.program())
+                named = [judge.rows(EMPTY, TABLE_OF_PAGE, (page,)) for page in pages]
+                return tuple(str(name) for rows in named for (name,) in rows)
+        return ()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Return the triggers that a statement fires; empty if its schema is unknown."""

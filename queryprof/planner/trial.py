@@ -32,6 +32,7 @@ from queryprof.planner.catalogue import (
     REFERRING_COLUMNS_SQL,
     TABLE_OF,
 )
+from queryprof.planner.crossed_tables import Operation
 from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.expressions import column_expressions
 from queryprof.planner.facts import IndexHelp
@@ -77,9 +78,12 @@ class StatementTrial:
         judge, sql = self.judge, f"{how} {self._statement}"
         return run_with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
-    def program(self) -> Sequence[tuple[int, str, int, int]]:
-        """Return the address, opcode, P1 and P2 of its instructions. Raises StatementError."""
-        return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explain_rows("EXPLAIN")]
+    def program(self) -> Sequence[Operation]:
+        """Return its instructions in SQLite. Raises StatementError."""
+        return [
+            (at, code, p1, p2, p3, p4)
+            for at, code, p1, p2, p3, p4, *_ in self._explain_rows("EXPLAIN")
+        ]
 
     def plan(self) -> Steps:
         """Return its plan. Raises StatementError."""

@@ -136,3 +136,68 @@ def test_few_combined_rows_are_no_finding(steps: int, is_one: bool) -> None:
     profile = joined(sql, "SCAN b\nSCAN hall", steps=steps)
     findings = find_all(Report(profile), lambda *_: None, {}, Reads())
     assert any(one.category == "duplicate_rows" for one in findings) == is_one
+
+
+COUNTS = (
+    "SELECT a.id, count(DISTINCT p.id), count(DISTINCT c.id) FROM album a LEFT JOIN photo p ON"
+    " p.album = a.id LEFT JOIN comment c ON c.album = a.id GROUP BY a.id"
+)
+ROWS = "SELECT a.id, p.id, c.id FROM album a, photo p, comment c WHERE p.album = a.id"
+
+
+class Crosses(NoPlanner):
+    """A planner that knows which tables a join multiplies."""
+
+    def __init__(self, tables: tuple[str, ...]) -> None:
+        self._tables = tables
+
+    def crossed_tables(self, statement: str, plans: object) -> tuple[str, ...]:
+        return self._tables
+
+
+def multiplied(
+    sql: str, tables: tuple[str, ...], steps: int = 900_000, library: str = ""
+) -> list[Finding]:
+    profile = joined(sql, "SCAN a\nSEARCH p\nSEARCH c", steps=steps, library=library)
+    findings = find_all(Report(profile), lambda *_: None, {}, Crosses(tables))
+    return [one for one in findings if "joined rows" in one.evidence[0]]
+
+
+CROSSED = ("photo", "comment", "album")
+
+
+@pytest.mark.parametrize(
+    ("steps", "tables", "is_one"),
+    [
+        (16 * 1600, CROSSED, True),  # 16 for each of the 100 groups
+        (16 * 1600 - 1, CROSSED, False),
+        (16 * 1600, (), False),
+    ],
+)
+def test_how_many_rows_are_multiplied(steps: int, tables: tuple[str, ...], is_one: bool) -> None:
+    assert bool(multiplied(COUNTS, tables, steps)) == is_one
+
+
+def test_counts_of_distinct_rows_show_that_a_join_multiplies() -> None:
+    (counts,), (rows,) = multiplied(COUNTS, CROSSED), multiplied(ROWS, CROSSED)
+    assert (counts.severity, counts.doubt) == (Severity.HIGH, "")
+    assert (rows.severity, bool(rows.doubt)) == (Severity.MEDIUM, True)
+    assert "for each row of album" in counts.evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables", "library", "words"),
+    [
+        (COUNTS, CROSSED, "", "(SELECT count(*) FROM photo"),
+        (COUNTS, CROSSED, "django", "Subquery()"),
+        (COUNTS, CROSSED, "sqlalchemy", "scalar_subquery()"),
+        (ROWS, CROSSED, "", "Query photo and comment separately"),
+        (ROWS, CROSSED, "sqlalchemy", "selectinload()"),
+        (ROWS, ("photo", "comment"), "sqlalchemy", "Add the condition"),
+    ],
+)
+def test_the_fix_of_a_multiplying_join(
+    sql: str, tables: tuple[str, ...], library: str, words: str
+) -> None:
+    (one,) = multiplied(sql, tables, library=library)
+    assert words in one.fix
