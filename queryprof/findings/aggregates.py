@@ -51,3 +51,13 @@ def _first_aggregate(statement: str) -> str:
     """Return the first aggregate function of a statement, in lower case."""
     named = (token.named for token in tokens_of(statement))
     return next((one for one in named if one in AGGREGATE_NAMES), "count")
+
+
+def returns_only_a_count(statement: str) -> bool:
+    """Return whether a SELECT returns only the number of its rows."""
+    tokens = tokens_of(statement)
+    outer = [one for one in tokens if one.depth == 0]
+    words = [one.keyword for one in outer]
+    selected = outer[: words.index("FROM")] if "FROM" in words else outer
+    is_count = [one.text.upper() for one in tokens[:3]] == ["SELECT", "COUNT", "("]
+    return is_count and "GROUP" not in words and all(one.text != "," for one in selected)

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.library_frames import MANY as MANY_OBJECTS
-from queryprof.analysis.units import counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows_in_words as rows_of
+from queryprof.findings.aggregates import returns_only_a_count
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
@@ -143,6 +144,38 @@ def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:
             f"{ONLY[use]} {INSTEAD[use]['']}.",
             program.innermost_loop(group),
         )
+
+
+def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
+    """Find queries that count the rows of an index, of which the program asks only whether there
+    are any.
+    """
+    for group in program.groups:
+        totals, frame = group.totals, group.site.frame
+        steps = totals.vm_steps or 0.0
+        if not group.reads or frame is None or steps < CHEAP_STEPS or totals.full_scan_steps:
+            continue
+        if not returns_only_a_count(group.statement) or not program.lines.asks_whether_any(frame):
+            continue
+        is_certain = all("COVERING INDEX" in step for plan in group.plans for step in plan)
+        library = program.library(group.statement)
+        yield program.make_finding(
+            "over_fetch",
+            group,
+            group.steady_ns * SAVED["exists"],
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} count rows, which takes"
+                    f" {average(steps)} VM steps each"
+                ),
+            ),
+            f"{ONLY['exists']} {INSTEAD['exists'].get(library, INSTEAD['exists'][''])}.",
+            program.innermost_loop(group),
+            doubt="" if is_certain else IN_VAIN,
+        )
+
+
+IN_VAIN = "If no row matches, the query reads as much as before."
 
 
 def _row_reduction(program: Program, group: StatementGroup) -> str:

@@ -28,6 +28,11 @@ class SourceLines(Protocol):
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:
         """Return what a line reduces the rows of its query to: count, sum, exists, first, or ""."""
 
+    def asks_whether_any(self, frame: Frame) -> bool:
+        """Return whether a line uses the number that its query returns only to ask whether there
+        are rows.
+        """
+
 
 class UnknownSourceLines:
     """The facts if no source is known."""
@@ -43,6 +48,9 @@ class UnknownSourceLines:
 
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
         return ""
+
+    def asks_whether_any(self, frame: Frame) -> bool:  # noqa: ARG002
+        return False
 
 
 NO_LINES = UnknownSourceLines()

@@ -187,6 +187,11 @@ class Planner(Protocol):
         are joined to, if there is one; empty if there are none or if the schema is unknown.
         """
 
+    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
+        """Return the referring columns without an index that make a statement scan their tables,
+        and the SQL of indexes on them; both are empty if there are none or unknown.
+        """
+
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Return the triggers that a statement fires, as far as its schema is known."""
 
@@ -205,6 +210,9 @@ class NoPlanner:
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:  # noqa: ARG002
         return ()
+
+    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:  # noqa: ARG002
+        return (), ""
 
     def triggers(self, statement: str) -> Sequence[Trigger]:  # noqa: ARG002
         return ()

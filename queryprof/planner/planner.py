@@ -24,6 +24,7 @@ from queryprof.planner.partial_indexes import (
     read_partial_indexes,
     with_partial_index_values,
 )
+from queryprof.planner.references import find_unindexed_references
 from queryprof.planner.row_steps import find_only_scan, steps_of_scan
 from queryprof.planner.statistics import set_statistics
 from queryprof.planner.trial import StatementTrial
@@ -175,6 +176,23 @@ class SchemaPlanner:
                 named = [judge.rows(EMPTY, TABLE_OF_PAGE, (page,)) for page in pages]
                 return tuple(str(name) for rows in named for (name,) in rows)
         return ()
+
+    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
+        """Return the referring columns without an index that make a statement scan their tables,
+        and the SQL of indexes on them; both are empty if there are none or if the schema is
+        unknown.
+        """
+        with suppress(StatementError, OutOfTime, ProofError):
+            judge = self._start_judge(self._databases.get(statement, ""))
+            trial = StatementTrial(judge, statement)
+            judge.enforce_references(EMPTY, True)
+            try:
+                found = find_unindexed_references(trial)
+            finally:
+                judge.enforce_references(EMPTY, False)
+            names = tuple(f"{one.table}.{one.terms[0].column}" for one in found)
+            return names, trial.create_sql(found)
+        return (), ""
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Return the triggers that a statement fires; empty if its schema is unknown."""

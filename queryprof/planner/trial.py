@@ -130,12 +130,12 @@ class StatementTrial:
             covering = self._all_covering(found, after, columns)
             return IndexHelp(
                 before,
-                self._create_sql(found),
+                self.create_sql(found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 covers=covering == found,
                 widened=self._widened_sql(before, columns),
-                covering=self._create_sql(covering) if covering and covering != found else "",
+                covering=self.create_sql(covering) if covering and covering != found else "",
                 still_scans=scan_count(after) > 1,  # one may be the outermost loop
                 searches=searches_more(before, after),
                 finds_end=comparison_count(after) <= comparison_count(before)
@@ -163,9 +163,10 @@ class StatementTrial:
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self.plan_with(wide)
         is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
-        return self._create_sql(wide) if is_covering and is_as_good(before, after) else ""
+        return self.create_sql(wide) if is_covering and is_as_good(before, after) else ""
 
-    def _create_sql(self, indexes: Sequence[TriedIndex]) -> str:
+    def create_sql(self, indexes: Sequence[TriedIndex]) -> str:
+        """Return the SQL that creates indexes, with names that the schema does not have."""
         return " ".join(f"{index.sql(self._unused(index.name), self._quote)};" for index in indexes)
 
     def _all_covering(

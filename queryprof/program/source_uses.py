@@ -94,6 +94,56 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
     return _later_reduction(tree, here, line) or _sum_in_loop(here, line)
 
 
+@cache
+def asks_whether_any(text: str, line: int) -> bool:
+    """Return whether a line uses the number that its query returns only to ask whether there are
+    rows, as in `if query.count():` or `total = query.count()` before `if total == 0:`.
+    """
+    tree = parse_source(text)
+    if tree is None:
+        return False
+    inside = _nodes_of_function(tree, line)
+    asked = {id(value) for value in _asked_numbers(inside)}
+    here = [one for one in inside if isinstance(one, ast.expr | ast.stmt)]
+    here = [one for one in here if spans_line(one, line)]
+    calls = [one for one in here if isinstance(one, ast.Call) and id(one) in asked]
+    assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    name = assigned[-1].targets[0] if assigned else None
+    if not isinstance(name, ast.Name):
+        return len(calls) == 1
+    loads = [id(one) for one in _loads_of(name.id, inside)]
+    return len(calls) == 1 or (bool(loads) and asked.issuperset(loads))
+
+
+def _asked_numbers(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """Yield the values that are only compared with zero: names, and the last call of others."""
+    values = [value for one in nodes for value in _compared_with_zero(one)]
+    while values:
+        value = values.pop()
+        if isinstance(value, ast.Subscript | ast.Await):  # cursor.fetchone()[0]
+            values.append(value.value)
+        elif isinstance(value, ast.Call | ast.Name):
+            yield value
+
+
+def _compared_with_zero(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the values of a node that it compares with zero, or tests for being zero."""
+    if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+        tests = [node.test]
+        while tests:
+            test = tests.pop()
+            tests += test.values if isinstance(test, ast.BoolOp) else ()
+            yield test
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        (other,), (operator,) = node.comparators, node.ops
+        number = other.value if isinstance(other, ast.Constant) else None
+        is_zero = number == 0 and isinstance(operator, ast.Gt | ast.Eq | ast.NotEq | ast.LtE)
+        if is_zero or (number == 1 and isinstance(operator, ast.GtE | ast.Lt)):
+            yield node.left
+
+
 def _takes_each_row(value: ast.expr) -> bool:
     """Return whether a call makes something of each row, such as ",".join(f(x) for x in rows)."""
     return isinstance(value, ast.Call) and any(

@@ -20,7 +20,11 @@ from queryprof.program.source_loops import (
     loop_sleeps,
     needs_previous_row,
 )
-from queryprof.program.source_uses import attributes_appended_to, row_reduction
+from queryprof.program.source_uses import (
+    asks_whether_any,
+    attributes_appended_to,
+    row_reduction,
+)
 
 NO_HASHES: frozenset[str] = frozenset()
 LINES_AROUND = 3
@@ -72,6 +76,13 @@ class Sources:
         """
         text = self._unchanged_text(frame.file)
         return row_reduction(text, frame.line, attribute) if text else ""
+
+    def asks_whether_any(self, frame: Frame) -> bool:
+        """Return whether a frame's line uses the number that its query returns only to ask whether
+        there are rows; False without the source.
+        """
+        text = self._unchanged_text(frame.file)
+        return bool(text) and asks_whether_any(text, frame.line)
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same

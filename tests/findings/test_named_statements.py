@@ -115,6 +115,30 @@ def test_a_view_whose_name_is_not_in_the_plan() -> None:
     assert "computes all rows of a view" in found.evidence[1]
 
 
+@pytest.mark.parametrize(
+    ("statement", "count", "pages", "is_whole"),
+    [
+        ("SELECT count(*) FROM song", 5, 20, True),
+        ("SELECT COUNT(*) AS n FROM song", 5, 20, True),
+        ("SELECT count(*) FROM song", 4, 20, False),
+        ("SELECT count(*) FROM song", 5, 19, False),
+        ("SELECT count(*) FROM song WHERE plays > ?", 5, 20, False),
+        ("SELECT count(*), max(plays) FROM song", 5, 20, False),
+        ("SELECT count(*) FROM song GROUP BY artist", 5, 20, False),
+    ],
+)
+def test_a_table_that_is_counted_again(
+    statement: str, count: int, pages: int, is_whole: bool
+) -> None:
+    one = aggregate(statement, SITE, ns=500 * MS, count=count)._replace(
+        rows=count, vm_steps=9 * count, page_fetches=pages * count, page_fetch_samples=count
+    )
+    plans = (Plan(statement, "app.db", "SCAN song USING COVERING INDEX song_artist"),)
+    write = aggregate("INSERT INTO song VALUES (?)", SITE, ns=MS, count=count)
+    found = findings(replace(profile_of(one, write), plans=plans))
+    assert any("Keep the number" in each.fix for each in found) == is_whole
+
+
 @pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from analysis.by_hand import aggregate, profile_of
 from findings.test_cause_choices import MS, SITE
@@ -10,8 +12,8 @@ from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.source_lines import UnknownSourceLines
-from queryprof.model import Frame
-from queryprof.program.source_uses import row_reduction
+from queryprof.model import Frame, Plan
+from queryprof.program.source_uses import asks_whether_any, row_reduction
 
 pytestmark = pytest.mark.once
 
@@ -99,6 +101,30 @@ def test_what_a_line_reduces_a_relation_to(code: str, use: str) -> None:
     assert row_reduction(f"def f(room, rows):\n    {code}\n", 2, "messages") == use
 
 
+@pytest.mark.parametrize(
+    ("code", "is_asked"),
+    [
+        ("if query.count() > 0:\n        return 1", True),
+        ("if query.count():\n        return 1", True),
+        ("if not query.count():\n        return 1", True),
+        ("if user and query.count():\n        return 1", True),
+        ("return query.count() >= 1", True),
+        ("return await query.count() == 0", True),
+        ("return db.execute(text).fetchone()[0] > 0", True),
+        ("total = query.count()\n    return total > 0", True),
+        ("total = query.count()\n    if total:\n        return 1\n    return total == 0", True),
+        ("total = query.count()\n    return total", False),
+        ("total = query.count()\n    if total:\n        return total", False),
+        ("if query.count() > 1:\n        return 1", False),
+        ("return query.count() or 3", False),
+        ("return query.count()", False),
+        ("return query.count(", False),
+    ],
+)
+def test_a_number_that_is_only_compared_with_zero(code: str, is_asked: bool) -> None:
+    assert asks_whether_any(f"async def f(query, user):\n    {code}\n", 2) == is_asked
+
+
 class Uses(UnknownSourceLines):
     """Source whose lines have one use of their rows."""
 
@@ -132,3 +158,39 @@ def test_a_use_has_words_for_each_library() -> None:
     assert INSTEAD.keys() == ONLY.keys() == SAVED.keys()
     for words in INSTEAD.values():
         assert words.keys() == {"", *NO_OBJECTS}
+
+
+class Asks(UnknownSourceLines):
+    """Source whose lines ask whether there are rows."""
+
+    def asks_whether_any(self, frame: Frame) -> bool:
+        return True
+
+
+COUNT_SQL = "SELECT COUNT(*) FROM job WHERE state = ?"
+BY_INDEX = "SEARCH job USING COVERING INDEX job_state (state=?)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "steps", "scanned", "lines", "is_one"),
+    [
+        (COUNT_SQL, 1000, 0, Asks(), True),
+        (COUNT_SQL, 999, 0, Asks(), False),
+        (COUNT_SQL, 1000, 1, Asks(), False),
+        (COUNT_SQL + " GROUP BY state", 1000, 0, Asks(), False),
+        ("SELECT state FROM job WHERE state = ?", 1000, 0, Asks(), False),
+        (COUNT_SQL, 1000, 0, UnknownSourceLines(), False),
+    ],
+)
+def test_a_count_that_only_asks_for_rows(
+    sql: str, steps: int, scanned: int, lines: UnknownSourceLines, is_one: bool
+) -> None:
+    counted = aggregate(sql, SITE, ns=500 * MS, count=10)._replace(
+        rows=10, vm_steps=10 * steps, full_scan_steps=10 * scanned
+    )
+    for plan, is_certain in ((BY_INDEX, True), (BY_INDEX.replace("COVERING ", ""), False)):
+        profile = replace(profile_of(counted), plans=(Plan(sql, "a.db", plan),))
+        found = find_all(Report(profile), lambda *_: None, {}, lines=lines)
+        asked = [one for one in found if one.category == "over_fetch"]
+        assert len(asked) == is_one
+        assert all(bool(one.doubt) != is_certain for one in asked)

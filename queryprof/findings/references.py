@@ -1,0 +1,43 @@
+"""Findings about foreign keys whose checks scan a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.marks import FEW_SCANNED_ROWS
+from queryprof.analysis.plans import plan_signs
+from queryprof.analysis.units import counted, scanned_rows_in_words
+from queryprof.findings.finding import Finding
+from queryprof.findings.program import Program
+
+
+def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
+    """Find writes that scan a table for each row that they change or delete, because a foreign key
+    refers to it. Their plan shows no scan: the rows are deleted by ON DELETE CASCADE.
+    """
+    for group in program.groups:
+        read = group.totals.full_scan_steps or 0.0
+        if not group.writes or read < FEW_SCANNED_ROWS:
+            continue
+        if any(plan_signs(plan).scans for plan in group.plans):
+            continue  # see full_scan
+        each = " each" if group.totals.executions > 1 else ""
+        columns, code = program.planner.unindexed_references(group.statement)
+        if not columns:
+            continue
+        yield program.make_finding(
+            "full_scan",
+            group,
+            group.steady_ns * (1 - 1 / read),
+            (
+                (
+                    f"{counted(group.totals.executions, 'execution')} read"
+                    f" {scanned_rows_in_words(read)}{each} to check the foreign key"
+                    f" {', '.join(columns)}"
+                ),
+            ),
+            f"Create an index on the referring column ({', '.join(columns)}): SQLite searches it"
+            " for each changed or deleted row.",
+            program.innermost_loop(group),
+            code=code,
+        )
