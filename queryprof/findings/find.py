@@ -114,7 +114,7 @@ CONNECTION_SYMPTOMS = (
     "many_cheap",
     "heavy_query",
 )
-"""Symptoms of a function that opens a connection for each query."""
+"""Symptoms of a function that opens a connection for each query, if they gain no more."""
 
 BESIDE = ("redundant_index", "lock_upgrade")
 """Findings that stay separate from others about the same statement and call site, because they do
@@ -136,6 +136,7 @@ RULES: tuple[Rule, ...] = (
     patterns.find_leading_wildcard_scans,
     references.find_unindexed_references,
     work.find_full_scans,
+    joins.find_joins_from_large_tables,
     server_plans.find_bad_row_estimates,
     server_plans.find_server_scans,
     server_plans.find_unindexed_references,
@@ -298,7 +299,7 @@ def find_all(
     """
     program = Program(report, loop_at, schemas, planner, makes_tasks, server, lines)
     found: dict[tuple[str, object], Finding] = {}
-    connected: set[tuple[str, object]] = set()
+    connected: dict[tuple[str, object], float] = {}
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
@@ -306,11 +307,13 @@ def find_all(
             if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)
-            is_symptom = finding.category in CONNECTION_SYMPTOMS and place in connected
+            is_less = finding.gain_ns <= connected.get(place, -1.0)
+            is_symptom = finding.category in CONNECTION_SYMPTOMS and is_less
             if is_symptom and not is_maintenance(finding.statement):
                 continue
             if finding.category == "connection_per_query":
-                connected |= connections.statements_on_connections(program, finding)
+                statements = connections.statements_on_connections(program, finding)
+                connected |= dict.fromkeys(statements, finding.gain_ns)
             key = finding.statement + finding.category * (finding.category in BESIDE), place[1]
             known = found.setdefault(key, _with_analyze_advice(program, finding))
             found[key] = choose_between_findings(known, finding)
@@ -320,9 +323,8 @@ def find_all(
             own = (waits.statement, place_of(waits.site.frame))
             at = _key_of_cause(consequence, found) or own
             found[at] = _merge_consequence(found.get(at), consequence)
-    findings = merge_same_cause(_without_counted_commits(found.values()))
-    order = sorted(
-        (replace(one, library=program.timed_library(one.statement)) for one in findings),
-        key=importance_key,
+    findings = (
+        replace(one, library=program.timed_library(one.statement))
+        for one in _without_counted_commits(found.values())
     )
-    return tuple(order)
+    return tuple(sorted(merge_same_cause(findings), key=importance_key))

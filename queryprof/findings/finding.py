@@ -246,6 +246,10 @@ class Finding:
         return f"{self.category}-{digest}"
 
 
+UNKNOWN_ITEMS = "The items of the loop may not come from a query."
+"""The doubt about an N+1 query whose parent query is unknown."""
+
+
 def severity_of_gain(
     share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
 ) -> Severity:

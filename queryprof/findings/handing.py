@@ -18,18 +18,23 @@ def divide_hand_over_time(
 ) -> None:
     """Divide the hand-over time of each line among the line's statements, in proportion to their
     executions. If a line only fetches rows, divide its time among the statements of its function,
-    in proportion to their fetches.
+    in proportion to their fetches. A line may also hand a function to a thread, which executes the
+    statements there.
 
     Args:
         is_alone: returns whether a group's executions are awaited one after the other.
     """
     by_line: dict[Frame, list[StatementGroup]] = defaultdict(list)
+    by_caller: dict[Frame, list[StatementGroup]] = defaultdict(list)
     for group in groups if waits else ():
         if group.site.frame:
             by_line[group.site.frame].append(group)
+        for frame in () if group.is_in_main_thread else group.path:
+            by_caller[frame].append(group)
     of_functions = groups_by_function(chain(*by_line.values()))
     for frame, wait in waits.items():
-        some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
+        some = by_line.get(frame) or of_functions.get((frame.file, frame.function))
+        some = some or by_caller.get(frame, [])
         some = [group for group in some if not group.is_in_main_thread] or some
         weights = [group.totals.statement_executions for group in some]
         if frame not in by_line and any(group.fetches for group in some):

@@ -16,7 +16,7 @@ from queryprof.findings.heavy_causes import (
     cause_of_heavy_statement,
     python_calls_note,
 )
-from queryprof.findings.maintenance import MAINTENANCE_KINDS
+from queryprof.findings.maintenance import MAINTENANCE_KINDS, is_schema_read
 from queryprof.findings.program import Program
 
 AWAITED = {
@@ -77,7 +77,10 @@ def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
         share = program.share_of(group, group.work_ns)
         each_ns = group.steady_ns / max(totals.executions, 1)
         is_on_loop = each_ns >= LONG_ON_LOOP_NS and _runs_on_event_loop(program, group)
-        is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
+        is_of_kind = any(kind(group) for kind, _, _ in KINDS) or group.verb == "PRAGMA"
+        is_known = group.reads or group.writes or is_of_kind
+        if _has_known_fix(group):
+            share = program.share_of(group, _saved_ns(group))
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
         if not is_known:
@@ -129,6 +132,17 @@ def _has_known_fix(group: StatementGroup) -> bool:
     return any(is_of_kind(group) for is_of_kind, _, _ in MAINTENANCE_KINDS)
 
 
+def _saved_ns(group: StatementGroup) -> float:
+    """Return the time that the program saves without statements of MAINTENANCE_KINDS. A library
+    reads the schema in a loop of its own, and builds objects of it: the line's time counts.
+    """
+    timed = sum(one.executions for one in group.line_times)
+    if not is_schema_read(group) or not timed:
+        return group.cost_ns
+    each_ns = sum(one.ns for one in group.line_times) / timed
+    return max(group.cost_ns, each_ns * group.totals.statement_executions)
+
+
 def _is_schema_change(group: StatementGroup) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
@@ -139,6 +153,7 @@ def _heavy_finding(
     """Return a finding about statements of one kind, at the place that takes most of the time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
+    saved_ns = sum(map(_saved_ns, groups)) if _has_known_fix(group) else took_ns
     each = " each" if runs > 1 else ""
     name, fix = _kind_and_advice(program, group, groups)
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
@@ -150,7 +165,7 @@ def _heavy_finding(
         gain_ns = took_ns * (1 - 1 / runs)
         loop = program.innermost_loop(group)
         return program.make_finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
-    cause = cause_of_heavy_statement(program, group) or HeavyStatementCause(fix, took_ns)
+    cause = cause_of_heavy_statement(program, group) or HeavyStatementCause(fix, round(saved_ns))
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None

@@ -109,16 +109,58 @@ def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavySt
     called = _program_function_called(program, group)
     if called:
         return HeavyStatementCause(CALLED.format(name=called), group.work_ns)
-    view, is_count = view_computed_whole(group), _counts_whole_table(group)
-    if view or is_count:
-        gain_ns = round(group.work_ns * (1 - 1 / group.totals.executions))
-        said = WHOLE_VIEW.format(view=view) if view else WHOLE_COUNT
-        return HeavyStatementCause(VIEW_FIX if view else COUNT_FIX, gain_ns, (said,))
+    repeated = _repeated_work(group) or _compound_cause(group)
+    if repeated:
+        return repeated
     spilled = _spill_note(group) or _rereading_note(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
         return HeavyStatementCause(fix, group.files.read_ns + group.files.write_ns, spilled)
     return None
+
+
+def _repeated_work(group: StatementGroup) -> HeavyStatementCause | None:
+    """Return the cause of a statement that computes the same rows in each execution; None if it
+    does not.
+    """
+    view, is_count = view_computed_whole(group), _counts_whole_table(group)
+    if not (view or is_count):
+        return None
+    gain_ns = round(group.work_ns * (1 - 1 / group.totals.executions))
+    said = WHOLE_VIEW.format(view=view) if view else WHOLE_COUNT
+    return HeavyStatementCause(VIEW_FIX if view else COUNT_FIX, gain_ns, (said,))
+
+
+UNION_SHARE = 0.55
+"""The part of a UNION's time that UNION ALL saved: 0.36 to 0.97 for two tables of 5,000 and 60,000
+rows with texts of 10 to 1,000 characters, returned or added up (SQLite 3.40).
+"""
+
+UNION = "UNION compares all columns of its rows, to return equal rows once"
+UNION_FIX = "If the SELECTs cannot return equal rows, write UNION ALL."
+RECURSION = "its recursive part has UNION ALL: a row that several paths reach is computed for each"
+RECURSION_FIX = (
+    "If several paths may reach the same row, write UNION in place of UNION ALL, and select only"
+    " the key there: SQLite then computes each row once."
+)
+IN_A_TREE = "In a tree, one path reaches each row, and UNION saves nothing."
+
+
+def _compound_cause(group: StatementGroup) -> HeavyStatementCause | None:
+    """Return the cause of a slow UNION, or of a recursion with UNION ALL; None if there is none."""
+    words = [one.keyword for one in tokens_of(group.statement)]
+    unions = [after == "ALL" for one, after in pairwise(words) if one == "UNION"]
+    if not unions or (group.totals.vm_steps or 0.0) < STEPS_PER_ROW:
+        return None
+    if "RECURSIVE" in words:
+        return (
+            HeavyStatementCause(RECURSION_FIX, group.work_ns, (RECURSION,), IN_A_TREE)
+            if all(unions)
+            else None
+        )
+    if all(unions):
+        return None
+    return HeavyStatementCause(UNION_FIX, round(UNION_SHARE * group.work_ns), (UNION,))
 
 
 COUNTED_PAGES = 20

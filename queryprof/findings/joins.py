@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from queryprof.analysis.plans import Steps, plan_signs
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, scanned_rows_in_words
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
@@ -82,6 +82,8 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
         )
 
 
+PAIR = 2
+
 REMOVE = "Remove {table} from the query, or add the condition that joins it."
 
 
@@ -110,6 +112,54 @@ def find_unused_joins(program: Program) -> Iterator[Finding | None]:
             ),
             REMOVE.format(table=", ".join(unused)),
             program.innermost_loop(group),
+        )
+
+
+READ_FOR_ONE = 100
+"""The fewest rows that a join reads for each row that it returns. If the other table has more rows
+than are returned, a join that begins with it reads more than these.
+"""
+BEGIN_WITH = (
+    "Begin the join with {table}: FROM {table} CROSS JOIN {first}. SQLite keeps the order of a"
+    " CROSS JOIN. For a few keys in a temporary table, write WHERE ... IN (SELECT value FROM"
+    " json_each(?)) instead. If {table} is no temporary table, ANALYZE may be enough."
+)
+
+
+def find_joins_from_large_tables(program: Program) -> Iterator[Finding | None]:
+    """Find joins that read all rows of one table and find few of them in another."""
+    for group in program.groups:
+        read, returned = (
+            group.totals.full_scan_steps or 0.0,
+            max(1.0, group.totals.rows_each or 0.0),
+        )
+        clauses = group.clauses
+        if not group.reads or group.totals.executions <= ONCE or read < READ_FOR_ONE * returned:
+            continue
+        if clauses.chooses or clauses.groups or clauses.adds_up or clauses.limits:
+            continue
+        orders = {tuple(_loop_steps_by_table(plan).items()) for plan in group.plans}
+        if len(orders) != 1 or len(loops := next(iter(orders))) != PAIR:
+            continue
+        (first, scan), (table, search) = loops
+        if not scan.startswith("SCAN") or not search.startswith("SEARCH"):
+            continue
+        yield program.make_finding(
+            "full_scan",
+            group,
+            group.steady_ns * (1 - shares.needed_vm_steps_share(group.totals)),
+            (
+                (
+                    f"{counted(group.totals.executions, 'execution')} read all"
+                    f" {scanned_rows_in_words(read)} of {first} to find {average(returned)} of"
+                    f" them in {table}"
+                ),
+                scan,
+            ),
+            BEGIN_WITH.format(table=table, first=first),
+            program.innermost_loop(group),
+            doubt=f"It is unknown how many rows {table} has.",
+            most=Severity.MEDIUM,
         )
 
 

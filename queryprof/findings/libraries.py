@@ -159,7 +159,7 @@ ONE_CHANGE = {
         'Change all objects with one `.update(field=F("field") + ...)` of a query. It sends no'
         " signals and does not call `save()`. If Python computes the values, pass all rows to one"
         ' `connection.cursor().executemany("UPDATE ...", rows)`. On SQLite, `bulk_update()` takes'
-        " as long as `save()` of each."
+        " as long as `save()` of each. `save(update_fields=[...])` writes only these fields."
     ),
     "sqlalchemy": (
         "Change all rows with one `session.execute(update(Model).where(...).values(...))` or"

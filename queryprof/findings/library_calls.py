@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from queryprof.sql.clauses import comparisons_of
+
 FILTERED = {
     "django": (
         "The relation is prefetched, but `.filter()`, `.order_by()` and `.first()` query it"
@@ -51,6 +53,23 @@ FIXES = {
     ),
 }
 """The fix for a repeated call, by library and function name."""
+
+
+NOT_SELECTED = (
+    "The query of the loop's objects does not select these columns of a subclass, and SQLAlchemy"
+    ' loads them for each object. Select them with `with_polymorphic(Model, "*")`, or load them'
+    " at once with `.options(selectin_polymorphic(Model, [Subclass, ...]))`."
+)
+
+
+def subclass_columns_advice(library: str, statement: str) -> str:
+    """Return how to load columns of a subclass with its query; "" if the statement does not load
+    such columns. SQLAlchemy loads them by `WHERE ? = child.id`, and other columns by
+    `WHERE model.id = ?`.
+    """
+    compared = comparisons_of(statement)
+    is_turned = [[one.kind for one in each.left] for each in compared] == [["parameter"]]
+    return NOT_SELECTED if library == "sqlalchemy" and is_turned else ""
 
 
 def batched_call_advice(library: str, calls: Iterable[str]) -> str:

@@ -59,6 +59,10 @@ def is_analysis(group: StatementGroup) -> bool:
     return group.verb == "ANALYZE" or pragma_name(group.statement) == "optimize"
 
 
+def is_attachment(group: StatementGroup) -> bool:
+    return group.verb in ("ATTACH", "DETACH")
+
+
 def is_vacuum(group: StatementGroup) -> bool:
     return group.verb == "VACUUM"
 
@@ -81,7 +85,18 @@ MAINTENANCE_KINDS = (
     (
         is_schema_read,
         "schema read",
-        "Read the schema once and keep it. PRAGMA schema_version changes with it.",
+        (
+            "Read the schema once and keep it. PRAGMA schema_version changes with it. A call that"
+            " creates missing tables, such as `create_all()`, reads the schema each time."
+        ),
+    ),
+    (
+        is_attachment,
+        "attachment",
+        (
+            "Attach the database once, when the connection opens: ATTACH opens the file, and"
+            " SQLite then reads its schema."
+        ),
     ),
     (
         is_analysis,

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.units import counted, duration
-from queryprof.findings.finding import Finding, Severity, most_severe, severity_of_gain
+from queryprof.findings.finding import (
+    UNKNOWN_ITEMS,
+    Finding,
+    Severity,
+    most_severe,
+    severity_of_gain,
+)
 from queryprof.findings.libraries import BOTH
 
 MAX_DIFFERING_SHARE = 0.34
@@ -79,14 +85,16 @@ def _merge_into_outer_load(inner: Finding, outer: Finding) -> Finding:
 
 def _merge_same_line(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings about similar statements that one line in one loop runs, such as one query for
-    each of several tables.
+    each of several tables, and N+1 queries of one line that have the same fix.
     """
     found: dict[object, list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -one.gain_ns):
         loop = one.loop.frame if one.loop else one.statement
-        key = one.category, place_of(one.site.frame), loop, len(one.statement.split())
+        is_load = one.category == "n_plus_one" and bool(one.library)  # of one attribute, perhaps
+        alike_by = one.fix if is_load else len(one.statement.split())
+        key = one.category, place_of(one.site.frame), loop, alike_by
         alike = found.setdefault(key, [])
-        if alike and not are_similar_statements(one.statement, alike[0].statement):
+        if alike and not is_load and not are_similar_statements(one.statement, alike[0].statement):
             found[key, one.statement] = [one]
         else:
             alike.append(one)
@@ -132,9 +140,15 @@ def _combined_share(first: Finding, gain_ns: float) -> float:
 
 
 def _combined_severity(group: list[Finding]) -> Severity:
-    """Return the severity of the group's total share; LOW if any finding has a doubt."""
-    is_sure = not any(one.doubt for one in group)
-    return severity_of_gain(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
+    """Return the severity of the group's total share; LOW if a finding has another doubt than where
+    a loop's items come from.
+    """
+    share, doubts = sum(one.share for one in group), {one.doubt for one in group}
+    if doubts == {""}:
+        return severity_of_gain(share, 0.0)
+    if doubts <= {"", UNKNOWN_ITEMS}:
+        return severity_of_gain(share, 0.0, is_sure=False)
+    return Severity.LOW
 
 
 def is_part_of_code(code: str, of: str) -> bool:

@@ -17,7 +17,8 @@ MEANWHILE_ON_A_SERVER = (
 
 BY_ITSELF = (
     " If each item must be saved separately: one COMMIT for everything written for it, and a"
-    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing (a power failure"
+    " may then lose the last transactions)."
 )
 """Another fix for a loop whose time is mostly syncs."""
 

@@ -11,7 +11,7 @@ from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of_in_words, shorten
 from queryprof.findings import shares
 from queryprof.findings.aggregates import aggregates_at_once
-from queryprof.findings.finding import Finding, Severity, first_text_if_true
+from queryprof.findings.finding import UNKNOWN_ITEMS, Finding, Severity, first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.libraries import (
@@ -26,6 +26,7 @@ from queryprof.findings.libraries import (
     preload_advice,
 )
 from queryprof.findings.library_calls import FILTERED, batched_call_advice
+from queryprof.findings.library_calls import subclass_columns_advice as subclass_advice
 from queryprof.findings.loop_shapes import (
     calls_query_and_parent,
     executes_in_created_tasks,
@@ -70,8 +71,8 @@ FOLLOWING = (
     " the queries are necessary."
 )
 ARRIVES = (
-    "The program mostly waits: if the items arrive one by one, such as messages, it cannot fetch"
-    " them together."
+    "The program mostly waits. Items that arrive one by one, such as messages, cannot be fetched at"
+    " once."
 )
 FOLLOWS = "Each query needs a value from the row before."
 
@@ -195,7 +196,7 @@ def _loop_finding(
             (arrives, ARRIVES),
             (
                 not (in_spans or parent or _loads_lazily(program, group)),
-                "The items of the loop may not come from a query.",
+                UNKNOWN_ITEMS,
             ),
         ),
         most=Severity.LOW if in_tasks or follows or arrives else Severity.HIGH,
@@ -359,7 +360,8 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
     # The query reads preloaded rows again, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
     filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_related_preload(group))
-    if fix := filtered or batched_call_advice(library, program.called_library_functions(group)):
+    known = filtered or subclass_advice(library, group.statement)
+    if fix := known or batched_call_advice(library, program.called_library_functions(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return aggregates_at_once(group.statement, library)

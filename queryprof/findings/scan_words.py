@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.analysis.units import average
+from queryprof.findings.finding import first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.selectivity import MANY_RETURNED
 from queryprof.planner.facts import IndexHelp
@@ -19,6 +20,15 @@ IN_JSON = (
 )
 
 
+OPTIONAL = (
+    "A condition such as (? IS NULL OR column = ?) keeps SQLite from searching an index on the"
+    " column: SQLite plans before it knows the parameter. Write only the conditions into WHERE"
+    " that have a value."
+)
+EXCLUDED = (
+    "It excludes a list of values: SQLite reads each excluded row, and the program sends the whole"
+    " list. To read the next rows, compare with the last key instead: WHERE id > ? ORDER BY id."
+)
 STORED = (
     "SQLite calls {name}(), which the program registered, for each row that it reads. Store the"
     " result in a column of its own when you write a row, and create an index on that column."
@@ -93,7 +103,43 @@ def index_fix(
     if index_help.functions:
         stored = store_function_result_advice(group.statement, index_help)
         return stored or CALLED.format(name=index_help.functions[0])
-    return IN_JSON if reads_json(group.statement) else index_help.without_index
+    return first_text_if_true(
+        (has_optional_condition(group.statement), OPTIONAL),
+        (excludes_list(group.statement), EXCLUDED),
+        (reads_json(group.statement), IN_JSON),
+        (True, index_help.without_index),
+    )
+
+
+def excludes_list(statement: str) -> bool:
+    """Return whether a statement excludes a list of values, as in `id NOT IN (?)` or
+    `NOT (id IN (?))`.
+    """
+    tokens = tokens_of(statement)
+    for number, token in enumerate(tokens):
+        after = tokens[number + 1 : number + 3]
+        is_list = [one.kind for one in after[1:]] == ["parameter"] and after[0].text == "("
+        if token.keyword != "IN" or not is_list:
+            continue
+        before = number - 1
+        while before > 0 and (tokens[before].text == "." or tokens[before].named):
+            if tokens[before].keyword == "NOT":
+                return True
+            before -= 1
+        if [one.text.upper() for one in tokens[max(0, before - 1) : before + 1]] == ["NOT", "("]:
+            return True
+    return False
+
+
+def has_optional_condition(statement: str) -> bool:
+    """Return whether a statement has a condition that a parameter switches off, such as
+    `(? IS NULL OR name = ?)`.
+    """
+    tokens = tokens_of(statement)
+    return any(
+        first.kind == "parameter" and [one.keyword for one in others] == ["IS", "NULL", "OR"]
+        for first, *others in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)
+    )
 
 
 def reads_json(statement: str) -> bool:

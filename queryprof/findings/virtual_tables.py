@@ -37,7 +37,8 @@ def find_full_text_scans(program: Program) -> Iterator[Finding | None]:
                     ),
                     scans[0],
                 ),
-                "A virtual table has no index on a column. Search a full-text table with MATCH"
-                " (WHERE table MATCH 'column:word'), or keep the column in an ordinary table.",
+                "A virtual table has no index on a column. Search a full-text table by its rowid,"
+                " or with MATCH (WHERE table MATCH 'column:word'; it finds nothing in UNINDEXED"
+                " columns). Or keep the column in an ordinary table.",
                 program.innermost_loop(group),
             )

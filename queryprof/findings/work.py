@@ -15,6 +15,8 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import preload_advice
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import (
+    excludes_list,
+    has_optional_condition,
     index_fix,
     joined_rows_in_words,
     reads_json,
@@ -140,7 +142,7 @@ def _scan_finding(
     return program.make_finding(
         "full_scan",
         group,
-        group.steady_ns * wins[0],
+        (group.cost_ns if excludes_list(group.statement) else group.steady_ns) * wins[0],
         (
             (
                 f"{counted(totals.executions, 'execution')} read {scanned_rows_in_words(read)}"
@@ -289,8 +291,11 @@ def _has_no_known_fix(group: StatementGroup, index_help: IndexHelp | None) -> bo
     """
     if index_help is None or index_help.code or index_help.is_other:
         return False
-    return not store_function_result_advice(group.statement, index_help) and not reads_json(
-        group.statement
+    return not (
+        store_function_result_advice(group.statement, index_help)
+        or reads_json(group.statement)
+        or has_optional_condition(group.statement)
+        or excludes_list(group.statement)
     )
 
 

@@ -142,11 +142,13 @@ def _argument_names(value: ast.expr) -> set[str]:
 
 @cache
 def loop_sleeps(text: str, line: int) -> bool:
-    """Return whether each pass of the loop in a line calls a function named sleep. Waiting before
-    another try, in an `except` block, does not count.
+    """Return whether each pass of the loop in a line calls a function named sleep, directly or
+    through functions of the same file. Waiting before another try, in an `except` block, does not
+    count.
     """
     found = [one for one in _find_loops(text) if isinstance(one, STATEMENTS) and one.lineno == line]
     rest: list[ast.AST] = [statement for loop in found for statement in loop.body]
+    bodies = _function_bodies(text)
     while rest:
         node = rest.pop()
         if isinstance(node, ast.Call):
@@ -154,9 +156,18 @@ def loop_sleeps(text: str, line: int) -> bool:
             name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
             if name == "sleep":
                 return True
+            rest += bodies.pop(name, ())
         if not isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.Lambda):
             rest += ast.iter_child_nodes(node)
     return False
+
+
+def _function_bodies(text: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of a file's functions and methods by name."""
+    tree = parse_source(text)
+    nodes = ast.walk(tree) if tree else ()
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {one.name: one.body for one in nodes if isinstance(one, kinds)}
 
 
 def innermost_loop(text: str, frame: Frame, called: str) -> Frame | None:

@@ -77,6 +77,14 @@ def test_statements_of_a_line_share_it() -> None:
     assert both[OTHER].gain_ns == near(0.9967 * (MS + 300 * 2 * SLEEP_NS))
 
 
+@pytest.mark.parametrize(("thread", "is_counted"), [("worker", True), ("MainThread", False)])
+def test_a_function_that_is_handed_to_a_thread(thread: str, is_counted: bool) -> None:
+    """The line hands a function over, which executes the statement in the thread."""
+    work = reads(ns=30 * MS)._replace(thread=Thread(1, thread))
+    found = findings([work], handed((MAIN,), 100, SLEEP_NS))
+    assert found[READ].gain_ns == near(0.99 * (30 * MS + is_counted * 100 * 2 * SLEEP_NS))
+
+
 @pytest.mark.parametrize(("thread", "is_shared"), [("worker", False), ("MainThread", True)])
 def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_shared: bool) -> None:
     """The line's other statement runs in a thread."""

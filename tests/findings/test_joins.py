@@ -201,3 +201,32 @@ def test_the_fix_of_a_multiplying_join(
 ) -> None:
     (one,) = multiplied(sql, tables, library=library)
     assert words in one.fix
+
+
+BOTH = "SELECT a.x FROM atom a JOIN wanted w ON w.id = a.id ORDER BY a.id"
+IN_TURN = "SCAN a\nSEARCH w USING INTEGER PRIMARY KEY (rowid=?)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "plan", "read", "is_one"),
+    [
+        (BOTH, IN_TURN, 10_000, True),
+        (BOTH, IN_TURN, 9_999, False),
+        (BOTH + " WHERE w.y = ?", IN_TURN, 10_000, False),
+        (BOTH, "SCAN a\nSCAN w", 10_000, False),
+        (BOTH, "SCAN a", 10_000, False),
+        (BOTH + " LIMIT 5", IN_TURN, 10_000, False),
+        (BOTH.replace("a.x", "count(*)"), IN_TURN, 10_000, False),
+        (BOTH.replace("ORDER", "GROUP"), IN_TURN, 10_000, False),
+    ],
+)
+def test_a_join_that_begins_with_the_large_table(
+    sql: str, plan: str, read: int, is_one: bool
+) -> None:
+    """Each execution returns 100 rows."""
+    profile = joined(sql, plan, steps=3 * read)
+    one = profile.aggregates[0]._replace(full_scan_steps=read * 50)
+    findings = find_all(Report(replace(profile, aggregates=(one,))), lambda *_: None, {})
+    found = [each for each in findings if "CROSS JOIN" in each.fix]
+    assert len(found) == is_one
+    assert all("FROM w CROSS JOIN a" in each.fix and each.doubt for each in found)

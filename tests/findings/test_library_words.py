@@ -10,7 +10,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.report import Report
 from queryprof.findings.amounts import MULTIPLIED
 from queryprof.findings.find import find_all
-from queryprof.findings.library_calls import grouped_aggregate_advice
+from queryprof.findings.library_calls import grouped_aggregate_advice, subclass_columns_advice
 from queryprof.model import Frame, LineTime, StackSample
 
 pytestmark = pytest.mark.once
@@ -68,6 +68,15 @@ def test_what_loads_an_object_again(function: str, words: str) -> None:
     found = {each.statement: each for each in find_all(Report(profile), lambda *_: None, {})}[sql]
     assert found.category == "n_plus_one"
     assert words in found.fix
+
+
+def test_columns_of_a_subclass_are_not_expired() -> None:
+    """SQLAlchemy reads them by the subclass's own key, with the parameter on the left."""
+    assert "selectin_polymorphic" in subclass_columns_advice(
+        "sqlalchemy", "SELECT lamp.level FROM lamp WHERE ? = lamp.id"
+    )
+    assert not subclass_columns_advice("sqlalchemy", "SELECT a FROM lamp WHERE lamp.id = ?")
+    assert not subclass_columns_advice("", "SELECT lamp.level FROM lamp WHERE ? = lamp.id")
 
 
 @pytest.mark.parametrize("has_handler", [True, False])

@@ -59,9 +59,18 @@ def test_statements_of_one_call_are_one_finding() -> None:
     assert "insert_many" in found.fix
 
 
-def test_statements_of_two_calls_are_two_findings() -> None:
-    """They are in one line, but each calls the library itself."""
+def test_two_calls_of_one_line_with_the_same_fix_are_one_finding() -> None:
+    """A generic foreign key loads each object from one of two tables."""
     other = "SELECT c FROM u WHERE d = ?"
+    one = only(profile(loop(READ, 60, 60)))
+    both = only(profile(loop(READ, 60, 60), loop(other, 60, 60)))
+    assert both.gain_ns == 2 * one.gain_ns
+    assert other in both.evidence[-1] or READ in both.evidence[-1]
+    assert (both.fix, both.doubt) == (one.fix, one.doubt)
+
+
+def test_two_calls_of_one_line_with_different_fixes_are_two_findings() -> None:
+    other = "SELECT sum(c) FROM u WHERE d = ?"
     found = findings(profile(loop(READ, 60, 60), loop(other, 60, 60)))
     assert {one.statement for one in found} == {READ, other}
 
@@ -202,7 +211,7 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
         1,
         "library",
     )
-    other = "SELECT c FROM u WHERE d = ?"
+    other = "SELECT sum(c) FROM u WHERE d = ?"
     two = profile(loop(READ, 60, 60, others=60), loop(other, 60, 60, others=60))
     quote = aggregate("SELECT QUOTE(?)", SITE, ns=MS, count=own or 1)
     stack = StackSample(quote.statement, (note, PEEWEE, *SITE), 64, 1)

@@ -316,6 +316,23 @@ def test_loops_that_sleep_in_each_pass() -> None:
     assert [line for line in range(1, 13) if loop_sleeps(PACED, line)] == [2, 10]
 
 
+CALLING = """
+def charge(cents):
+    return bank.ask(cents)
+class Bank:
+    def ask(self, cents):
+        return self.ask(cents) or time.sleep(0.02)
+for cents in payments:
+    state = charge(cents)
+for cents in payments:
+    store(cents)
+"""
+
+
+def test_loops_that_sleep_in_a_function_of_the_file() -> None:
+    assert [line for line in range(1, 11) if loop_sleeps(CALLING, line)] == [7]
+
+
 def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> None:
     """A trace function counts the lines: twice the assignments take twice as many."""
 
