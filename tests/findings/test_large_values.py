@@ -154,6 +154,26 @@ def test_pages_of_no_row_are_no_large_values(sql: str, plan: str, is_one: bool) 
     assert ("large_values" in [each.category for each in findings(profile)]) == is_one
 
 
+@pytest.mark.parametrize(
+    ("plan", "pages", "is_one"),
+    [
+        ("SCAN t", 3, True),
+        ("SCAN t", 2.9, False),
+        ("SCAN t USING INDEX t_b", 5.9, False),
+        ("SCAN t USING INDEX t_b", 6, True),
+        ("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", 5.9, False),
+        ("SCAN t\nSEARCH u USING INTEGER PRIMARY KEY (rowid=?)", 5.9, False),
+    ],
+)
+def test_a_scan_fetches_no_pages_of_an_index(plan: str, pages: float, is_one: bool) -> None:
+    """Each of 10 executions returns 100 rows."""
+    one = aggregate(READ, SITE, ns=300 * MS, count=10)._replace(
+        rows=1000, vm_steps=5000, page_fetches=round(pages * 1000), page_fetch_samples=10
+    )
+    profile = replace(profile_of(one), plans=(Plan(READ, "a.db", plan),))
+    assert ("large_values" in [each.category for each in findings(profile)]) == is_one
+
+
 @pytest.mark.parametrize(("rows", "is_one"), [(100, True), (101, False)])
 def test_what_other_statements_of_a_transaction_write(rows: int, is_one: bool) -> None:
     """A transaction with more than two rows per update: its commits also write the pages of the

@@ -40,7 +40,7 @@ def waited(wait_ms: float, database_share: float, held_ms: int = 200, holds: int
         held_ms * MS,
         int(2 * held_ms * MS * database_share),
         2 * held_ms * MS,
-        0,
+        1,
         0,
     )
     events = tuple(
@@ -74,6 +74,29 @@ def test_a_transaction_is_long_when_half_of_it_is_other_work(
     """Half of each transaction is other work, and takes 0.2 ms."""
     (found,) = findings(waited(50, share, holds=holds))
     assert found.category == category
+
+
+@pytest.mark.parametrize(
+    ("statement", "changed", "is_read"),
+    [
+        ("BEGIN", 0, True),
+        ("BEGIN", 1, False),
+        ("BEGIN", None, False),
+        ("UPDATE t SET a = ?", 0, False),
+    ],
+)
+def test_a_transaction_that_changes_nothing_needs_no_write_lock(
+    statement: str, changed: int | None, is_read: bool
+) -> None:
+    profile = waited(50, 0.0)
+    (hold,) = profile.lock_holds
+    held = replace(hold, statement=statement, changed_rows=changed)
+    events = tuple(
+        replace(event, statement=statement) if event.kind == "write" else event
+        for event in profile.lock_events
+    )
+    (found,) = findings(replace(profile, lock_holds=(held,), lock_events=events))
+    assert ("not BEGIN IMMEDIATE" in found.fix) == is_read
 
 
 def test_a_hold_without_any_time_is_no_error() -> None:
