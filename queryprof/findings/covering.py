@@ -70,6 +70,14 @@ REPORTS = 10
 BETTER = 1.5
 """A wider index is proposed only if it saves this many times as much as a narrower one."""
 
+ALL_ROWS = 0.95
+"""With at least this part of the rows that it reads, DISTINCT hardly removes one."""
+
+NO_DUPLICATES = (
+    "DISTINCT removes hardly a row: leave it out, or leave out the column that differs in each row."
+    " In Django, the model's ordering adds such a column: call `.order_by()` before `.distinct()`."
+    " Or create"
+)
 GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
 """Reasons for sorting rows, as a plan's temporary b-tree names them."""
 
@@ -131,11 +139,13 @@ def _grouping_savings(group: StatementGroup, index_help: IndexHelp, read: float)
         f" An index on {', '.join(dict.fromkeys(index_help.terms))} alone would be slower than the"
         " sort, because SQLite would look up each row in the table."
     )
+    is_needless = sorted_for[0] == "DISTINCT" and (group.totals.rows_each or 0.0) >= ALL_ROWS * read
     return _Saving(
         shares.grouping_saving_share(read),
         f", and sort them for {sorted_for[0]}",
-        "Create an index with all columns that the query reads, in the order below. Its rows are"
-        " already grouped, so SQLite neither sorts them nor reads the table."
+        f"{NO_DUPLICATES if is_needless else 'Create'} an index with all columns that the query"
+        " reads, in the order below. Its rows are already grouped, so SQLite neither sorts them nor"
+        " reads the table."
         f"{narrow * bool(index_help.covering)}",
     )
 

@@ -26,7 +26,9 @@ class SourceLines(Protocol):
         """Return the attributes that a line only appends to."""
 
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:
-        """Return what a line reduces the rows of its query to: count, sum, exists, first, or ""."""
+        """Return what a line reduces the rows of its query to: count, sum, exists, first, filter,
+        or "".
+        """
 
     def asks_whether_any(self, frame: Frame) -> bool:
         """Return whether a line uses the number that its query returns only to ask whether there

@@ -13,7 +13,7 @@ from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, parse_sour
 ADDS = frozenset({"append", "extend", "add"})
 """Methods of a collection of related objects."""
 
-COUNT, SUM, EXISTS, FIRST = "count", "sum", "exists", "first"
+COUNT, SUM, EXISTS, FIRST, FILTER = "count", "sum", "exists", "first", "filter"
 """The kinds of results to which a line reduces its rows."""
 
 REDUCERS = {
@@ -55,7 +55,7 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
         attribute: the attribute that loads the rows; "" if a method of the line does.
 
     Returns:
-        COUNT, SUM, EXISTS, FIRST, or "".
+        COUNT, SUM, EXISTS, FIRST, FILTER, or "".
     """
     tree = parse_source(text)
     if tree is None:
@@ -91,7 +91,11 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
             return kind
     if not _calls_more_than_builtins(here) and (kind := _lazy_reduction(tree, here, line)):
         return kind
-    return _later_reduction(tree, here, line) or _sum_in_loop(here, line)
+    return (
+        _later_reduction(tree, here, line)
+        or _sum_in_loop(here, line)
+        or _filter_of_rows(tree, here, line)
+    )
 
 
 @cache
@@ -273,6 +277,51 @@ def _sum_in_loop(here: Sequence[ast.AST], line: int) -> str:
         if isinstance(loop, ast.For) and spans_line(loop.iter, line):
             return SUM if all(map(_only_adds, loop.body)) and not loop.orelse else ""
     return ""
+
+
+def _filter_of_rows(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
+    """Return FILTER for a line whose rows one loop takes, which does nothing for the rows that do
+    not match a condition. The line may be the loop's, or assign the rows to a name that only the
+    loop reads.
+    """
+    assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    name = assigned[-1].targets[0] if assigned else None
+    inside = _nodes_of_function(tree, line)
+    if isinstance(name, ast.Name):
+        loads = {id(one) for one in _loads_of(name.id, inside)}
+        sources = {id(rows) for rows in _filtered_rows(inside)}
+        return FILTER if len(loads) == 1 and loads <= sources else ""
+    return FILTER if any(spans_line(rows, line) for rows in _filtered_rows(inside)) else ""
+
+
+def _filtered_rows(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """Yield the rows of loops and comprehensions that skip rows by a condition of the row."""
+    for one in nodes:
+        if isinstance(one, COMPREHENSIONS):
+            first = one.generators[0]
+            if first.ifs and all(_compares_attribute(test, first.target) for test in first.ifs):
+                yield first.iter
+        elif isinstance(one, ast.For) and len(one.body) == 1 and isinstance(one.body[0], ast.If):
+            only = one.body[0]
+            if not only.orelse and _compares_attribute(only.test, one.target):
+                yield one.iter
+
+
+def _compares_attribute(test: ast.expr, item: ast.expr) -> bool:
+    """Return whether a condition compares an attribute of a loop's item with a value that takes no
+    call, for equality: few rows match, and SQL has the same comparison.
+    """
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_compares_attribute(one, item) for one in test.values)
+    if not isinstance(test, ast.Compare) or not isinstance(item, ast.Name):
+        return False
+    if not all(isinstance(one, ast.Eq | ast.In | ast.Is) for one in test.ops):
+        return False
+    if any(isinstance(one, ast.Call) for one in ast.walk(test)):
+        return False
+    left = test.left
+    is_part = isinstance(left, ast.Attribute | ast.Subscript) and isinstance(left.value, ast.Name)
+    return is_part and _root_name(left) == item.id
 
 
 def _only_adds(statement: ast.stmt) -> bool:

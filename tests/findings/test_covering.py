@@ -65,6 +65,15 @@ def test_rows_are_grouped_by_an_index(read: int, executions: int, won: float) ->
         assert "An index on b alone would be slower" in one.fix
 
 
+@pytest.mark.parametrize(("rows", "is_needless"), [(38_000, True), (37_999, False)])
+def test_a_distinct_that_removes_nothing(rows: int, is_needless: bool) -> None:
+    """With an ordering, Django selects the sorted column too."""
+    plan = tuple(step.replace("GROUP BY", "DISTINCT") for step in IN_ORDER.plan)
+    (one,) = covered("SELECT DISTINCT a, b FROM t", replace(IN_ORDER, plan=plan), 40_000, rows=rows)
+    assert one.fix.startswith("DISTINCT removes hardly a row") == is_needless
+    assert "reate an index with all columns" in one.fix
+
+
 def test_an_index_that_has_all_needs_no_wider_one() -> None:
     (one,) = covered(
         "SELECT b FROM t GROUP BY b", replace(IN_ORDER, covers=True, covering=""), 40_000

@@ -102,6 +102,36 @@ def test_what_a_line_reduces_a_relation_to(code: str, use: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        ("return [p.name for p in Product.select() if p.stock == 0]", "filter"),
+        ("rows = Product.select()\n    return [p.name for p in rows if p.stock == 0]", "filter"),
+        ("for p in Product.select():\n        if p.stock == 0:\n            show(p)", "filter"),
+        (
+            "for p in Product.select():\n        if p['stock'] in wanted:\n            show(p)",
+            "filter",
+        ),
+        ("return [p for p in Product.select() if p.stock == 0 and p.a > 1]", "filter"),
+        ("return [p for p in Product.select() if p.stock > 0]", ""),
+        ("return [p for p in Product.select() if p.stock != 0]", ""),
+        ("return [p for p in Product.select() if p.stock == f(p)]", ""),
+        ("return [p for p in Product.select() if a == 1]", ""),
+        ("rows = Product.select()\n    return rows, [p for p in rows if p.stock == 0]", ""),
+        (
+            "for p in Product.select():\n        if p.a == 0:\n            f(p)\n        else: g(p)",
+            "",
+        ),
+        (
+            "for p in Product.select():\n        if p.stock == 0:\n            f(p)\n        g(p)",
+            "",
+        ),
+    ],
+)
+def test_rows_that_python_filters(code: str, use: str) -> None:
+    assert row_reduction(f"def f(wanted, a):\n    {code}\n", 2) == use
+
+
+@pytest.mark.parametrize(
     ("code", "is_asked"),
     [
         ("if query.count() > 0:\n        return 1", True),
@@ -143,12 +173,20 @@ def fetched(rows: int, use: str) -> list[Finding]:
 
 @pytest.mark.parametrize(
     ("rows", "use", "saved_ms"),
-    [(1000, "count", 480), (999, "count", 0), (1000, "sum", 300), (1000, "", 0)],
+    [
+        (1000, "count", 480),
+        (999, "count", 0),
+        (1000, "sum", 300),
+        (1000, "filter", 450),
+        (1000, "", 0),
+    ],
 )
 def test_rows_that_the_program_only_reduces(rows: int, use: str, saved_ms: int) -> None:
     found = fetched(rows, use)
     assert [each.gain_ns for each in found] == ([saved_ms * MS] if saved_ms else [])
-    assert all(each.severity is Severity.HIGH and not each.doubt for each in found)
+    severity = Severity.MEDIUM if use == "filter" else Severity.HIGH
+    assert all(each.severity is severity for each in found)
+    assert all(bool(each.doubt) == (use == "filter") for each in found)
 
 
 def test_a_use_has_words_for_each_library() -> None:
