@@ -5,7 +5,7 @@ program, and waits in a server.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from queryprof.analysis.units import duration, format_bytes, percent
 from queryprof.findings.aggregates import returns_only_a_count
@@ -152,15 +152,26 @@ def _compound_cause(group: StatementGroup) -> HeavyStatementCause | None:
     unions = [after == "ALL" for one, after in pairwise(words) if one == "UNION"]
     if not unions or (group.totals.vm_steps or 0.0) < STEPS_PER_ROW:
         return None
-    if "RECURSIVE" in words:
-        return (
-            HeavyStatementCause(RECURSION_FIX, group.work_ns, (RECURSION,), IN_A_TREE)
-            if all(unions)
-            else None
-        )
     if all(unions):
+        if not _joins_in_recursion(group):
+            return None
+        return HeavyStatementCause(RECURSION_FIX, group.work_ns, (RECURSION,), IN_A_TREE)
+    if "RECURSIVE" in words:
         return None
     return HeavyStatementCause(UNION_FIX, round(UNION_SHARE * group.work_ns), (UNION,))
+
+
+def _joins_in_recursion(group: StatementGroup) -> bool:
+    """Return whether a recursive part looks up rows of a table. Otherwise it may count numbers."""
+    for plan in group.plans:
+        step = next((one for one in plan if one.strip() == "RECURSIVE STEP"), None)
+        if step is None:
+            continue
+        indent = step[: -len(step.strip())] + " "
+        inner = takewhile(lambda one: one.startswith(indent), plan[plan.index(step) + 1 :])  # noqa: B023
+        if sum(one.strip().startswith(("SCAN ", "SEARCH ")) for one in inner) > 1:
+            return True
+    return False
 
 
 COUNTED_PAGES = 20

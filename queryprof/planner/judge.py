@@ -160,10 +160,10 @@ class Executor:
         """Enforce foreign keys in all copies made from now on."""
         self._references = True
 
-    def enforce_references(self, name: str, is_on: bool) -> None:
-        """Set whether a connection enforces foreign keys."""
+    def switch(self, name: str, setting: str, is_on: bool) -> None:
+        """Switch a connection's setting on or off: foreign_keys or automatic_index."""
         self._library.set_authorizer(self._copies[name], None)
-        self._copies[name].execute(f"PRAGMA foreign_keys = {int(is_on)}").fetchall()
+        self._copies[name].execute(f"PRAGMA {setting} = {int(is_on)}").fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def create(self, name: str, sql: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from queryprof.confined.folder import temporary_folder
 from queryprof.errors import ProofError
@@ -36,6 +36,8 @@ GRACE_S = 2.0
 
 MAX_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
+
+Switch = Literal["foreign_keys", "automatic_index"]
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -235,8 +237,9 @@ class Judge:
         self.has_references = True
         self._ask("enforce_all_references")
 
-    def enforce_references(self, name: str, is_on: bool) -> None:
-        self._ask("enforce_references", name, is_on)
+    def switch(self, name: str, setting: Switch, is_on: bool) -> None:
+        """Switch a setting of an empty copy on or off."""
+        self._ask("switch", name, setting, is_on)
 
     def create(self, name: str, sql: str) -> None:
         """See the judge's `create`. Raises StatementError."""

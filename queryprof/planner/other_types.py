@@ -47,6 +47,8 @@ def columns_needing_other_types(
         for name in names:
             if _helps_with_type(trial, before, table, listed, name, own[name]):
                 collations.append(f"{table}.{name}")
+            elif _is_usable(trial, table, name):
+                continue  # another type would only keep SQLite from indexes of the other column
             elif any(
                 _helps_with_type(trial, before, table, listed, name, kind) for kind in OTHER_TYPES
             ):
@@ -75,6 +77,19 @@ def _scanned(plan: Steps) -> frozenset[str]:
     """Return the tables that a plan reads completely, directly or along an index."""
     signs = plan_signs(plan)
     return frozenset((*signs.scans, *signs.index_scans))
+
+
+def _is_usable(trial: UndoableTrial, table: str, name: str) -> bool:
+    """Return whether SQLite would search an index on a column of its own type, if it built no
+    automatic index on another column.
+    """
+    index = TriedIndex(table, (TriedTerm(name),))
+    trial.judge.switch(EMPTY, "automatic_index", False)
+    try:
+        used = trial.plan_with([index])[1]
+        return any(map(index.compared_term_count, used.values()))
+    finally:
+        trial.judge.switch(EMPTY, "automatic_index", True)
 
 
 def _helps_with_type(

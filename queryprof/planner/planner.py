@@ -185,11 +185,11 @@ class SchemaPlanner:
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
             trial = StatementTrial(judge, statement)
-            judge.enforce_references(EMPTY, True)
+            judge.switch(EMPTY, "foreign_keys", True)
             try:
                 found = find_unindexed_references(trial)
             finally:
-                judge.enforce_references(EMPTY, False)
+                judge.switch(EMPTY, "foreign_keys", False)
             names = tuple(f"{one.table}.{one.terms[0].column}" for one in found)
             return names, trial.create_sql(found)
         return (), ""
@@ -266,12 +266,12 @@ def _help_for_other_limits(
         limited = StatementTrial(judge, with_limits)
         if (plan := limited.plan()) in plans:
             return limited.index_help(plan)
-    judge.enforce_references(EMPTY, True)
+    judge.switch(EMPTY, "foreign_keys", True)
     try:
         plan = trial.plan()
         return replace(trial.index_help(plan), by_reference=True) if plan in plans else None
     finally:
-        judge.enforce_references(EMPTY, False)
+        judge.switch(EMPTY, "foreign_keys", False)
 
 
 PREFIX_PATTERNS = {"LIKE": "'a%'", "GLOB": "'a*'"}

@@ -122,7 +122,8 @@ def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[st
         assert 0 < select_["executions_per_s"] < 100 / 0.01
         assert 0 < process["busy"] < 1
         assert select_["vm_steps"] > 3
-        shown = queryprof("top", str(process["pid"]), "--once", "--every", "200ms").stdout
+        command = ("top", str(process["pid"]), "--once", "--every", "200ms")
+        shown = queryprof(*command, env={"COLUMNS": "80"}).stdout
         assert "load() program.py:6" in shown
         assert all(len(each) <= 80 for each in shown.splitlines())
         assert (

@@ -42,3 +42,20 @@ def test_a_type_that_keeps_a_search_from_a_covering_index() -> None:
     served = help_for(other.plan, query, created)
     assert served
     assert (served.code, served.differing) == ("", ("sale.book",))
+
+
+def test_an_equal_type_is_no_other_type() -> None:
+    """With another type, SQLite could not search the other table, and would search this one."""
+    created = (
+        "CREATE TABLE engineer (id INTEGER PRIMARY KEY, badge TEXT, team INTEGER, name TEXT)",
+        "CREATE TABLE worklog (id INTEGER PRIMARY KEY, badge TEXT, minutes INTEGER)",
+    )
+    query = (
+        "SELECT e.name, sum(w.minutes) FROM engineer e JOIN worklog w ON w.badge = e.badge"
+        " WHERE e.team BETWEEN ? AND ? GROUP BY e.id"
+    )
+    other = help_for(("SCAN engineer",), query, created)
+    assert other
+    served = help_for(other.plan, query, created)
+    assert served
+    assert (served.terms, served.differing) == (("badge",), ())

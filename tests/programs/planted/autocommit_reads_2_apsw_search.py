@@ -1,5 +1,5 @@
-# category: autocommit_reads|many_cheap
-# fix: one transaction|BEGIN|WAL|memory
+# category: autocommit_reads|many_cheap|duplicate_query
+# fix: one transaction|BEGIN|WAL|memory|keep the result
 import os
 
 import apsw

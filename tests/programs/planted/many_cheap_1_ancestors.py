@@ -1,5 +1,5 @@
-# category: many_cheap
-# fix: memory|many items|IN \(|JOIN|RECURSIVE
+# category: many_cheap|duplicate_query
+# fix: memory|many items|IN \(|JOIN|RECURSIVE|keep the result
 import random
 import sqlite3
 

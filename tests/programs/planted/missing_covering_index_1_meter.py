@@ -1,5 +1,5 @@
-# category: missing_covering_index
-# fix: covering|\("?device"?, "?kwh"?
+# category: missing_covering_index|duplicate_query
+# fix: covering|\("?device"?, "?kwh"?|keep the result
 import os
 import sqlite3
 

@@ -1,5 +1,5 @@
-# category: missing_covering_index
-# fix: covering|\("?account"?, "?cents"?
+# category: missing_covering_index|duplicate_query
+# fix: covering|\("?account"?, "?cents"?|keep the result
 import os
 
 import peewee
