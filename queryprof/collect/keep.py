@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from queryprof.collect.convert import RegionConversion
 from queryprof.collect.output_path import JOURNAL, unused_path
 from queryprof.collect.recent_calls import CALLS_IN_FILE, NO_CALLS
-from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.region.region import Region, opened_region
+from queryprof.region.region import opened_region
+from queryprof.region.region_copy import copied_region
 from queryprof.region.region_files import remove_files, temporary_stem, unique_token
 from queryprof.trace.store import TraceStore
 
@@ -120,4 +120,4 @@ def add_recorded_files(
             region.goes_on = own or place < len(paths)
             conversion.add(region, is_clean)
     if own:
-        conversion.add(Region(_core.region()), is_clean)
+        conversion.add(copied_region(), is_clean)

@@ -46,10 +46,10 @@ def test_a_timer_that_is_due_waits_for_each_step_from_its_begin() -> None:
 
 REMOVES = """
 import os, signal, sqlite3, time
-import queryprof, queryprof.recorder.session
+import queryprof, queryprof.collect.target, queryprof.recorder.session
 from queryprof.region.region_files import checkpoints_of_trace
 queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.5
-queryprof.recorder.session.directories = lambda: []
+queryprof.collect.target.memory_directories = lambda: []
 queryprof.install('x.qprof')
 connection = sqlite3.connect(":memory:")
 def copies_after(seconds, wanted):

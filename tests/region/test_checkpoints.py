@@ -33,9 +33,9 @@ pytestmark = [
 ]
 
 NO_SHARED_MEMORY = (
-    "import queryprof, queryprof.recorder.session\n"
+    "import queryprof, queryprof.collect.target, queryprof.recorder.session\n"
     "queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.5\n"
-    "queryprof.recorder.session.directories = lambda: []\n"
+    "queryprof.collect.target.memory_directories = lambda: []\n"
     "queryprof.install('x.qprof')\n"
 )
 
@@ -78,10 +78,10 @@ def test_copies_after_a_time_without_descriptors(script: Script) -> None:
 def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
     """A process without shared memory ends normally after it has made copies."""
     path = script(
-        "import queryprof.recorder.session\n"
+        "import queryprof.collect.target, queryprof.recorder.session\n"
         "session = queryprof.recorder.session.session\n"
-        "queryprof.recorder.session.directories = lambda: []\n"
-        "session._share_target()\n"
+        "queryprof.collect.target.memory_directories = lambda: []\n"
+        "session._share_target(session._target)\n"
         "began = time.monotonic()\n"
         "times = 0\n"
         "while time.monotonic() - began < 3: work(1); times += 1; time.sleep(0.01)\n"

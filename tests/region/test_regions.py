@@ -360,9 +360,9 @@ def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
 def test_copies_on_the_disk(script: Script) -> None:
     """Without shared memory, a kill loses at most everything since the last copy."""
     path = script(
-        "import os, time, queryprof, queryprof.recorder.session\n"
+        "import os, time, queryprof, queryprof.collect.target, queryprof.recorder.session\n"
         "queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.5\n"
-        "queryprof.recorder.session.directories = lambda: []\n"
+        "queryprof.collect.target.memory_directories = lambda: []\n"
         f"{ASKS}queryprof.install('x.qprof')\n"
         "began = time.monotonic()\n"
         "for turn in range(10**9):\n"
