@@ -18,6 +18,6 @@ def test_replaced_names_exist() -> None:
     replaced = {
         (path.name, one[1], one[2]) for path in texts for one in REPLACED.finditer(texts[path])
     }
-    assert len(replaced) > 10
+    assert len(replaced) >= 5
     missing = [one for one in replaced if not hasattr(importlib.import_module(one[1]), one[2])]
     assert missing == []

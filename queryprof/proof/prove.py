@@ -102,7 +102,7 @@ def prove(
             raise ProofError(why_unreadable(database, str(error))) from error
         if _has_references(judge, report):
             judge.enforce_all_references()
-            judge.enforce_references(BEFORE, True)
+            judge.switch(BEFORE, "foreign_keys", True)
         search = ChangeSearch(judge, schema, _queries_to_prove(report, judge, schema, database))
         every = 1
         is_complete = False
@@ -147,11 +147,11 @@ def _has_references(judge: Judge, report: Report) -> bool:
         trial = StatementTrial(judge, statement)
         with contextlib.suppress(StatementError):
             before = trial.plan()
-            judge.enforce_references(EMPTY, True)
+            judge.switch(EMPTY, "foreign_keys", True)
             after = trial.plan()
             if before not in known and after in known:
                 return True
-        judge.enforce_references(EMPTY, False)
+        judge.switch(EMPTY, "foreign_keys", False)
     return False
 
 

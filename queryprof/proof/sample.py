@@ -32,7 +32,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     statistics = read_statistics(judge)
     judge.rename(BEFORE, WHOLE)
     judge.create_empty(BEFORE)
-    judge.enforce_references(BEFORE, False)  # rows may refer to rows that are not in the sample
+    judge.switch(BEFORE, "foreign_keys", False)  # rows may refer to rows that are not in the sample
     judge.attach(BEFORE, address, "original")
     for table in schema.tables:
         if create_object(judge, table.sql, BEFORE):
@@ -42,7 +42,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
         create_object(judge, sql, BEFORE)
     if statistics:
         set_statistics(judge, BEFORE, statistics)
-    judge.enforce_references(BEFORE, judge.has_references)
+    judge.switch(BEFORE, "foreign_keys", judge.has_references)
     return every
 
 
