@@ -93,8 +93,8 @@ def _joined_rows(group: StatementGroup) -> float:
 
 
 def _outer_rows(group: StatementGroup) -> float:
-    """Return the rows of the join's first table, as far as they are known: those of its scan, or
-    those of GROUP BY.
+    """Return how many rows the join's first table has at least. The scan of the table counts them,
+    and GROUP BY returns one row for each.
     """
     words = [one.keyword for one in tokens_of(group.statement)]
     grouped = (group.totals.rows_each or 0.0) if "GROUP" in words else 0.0

@@ -43,8 +43,8 @@ class _Search:
 
 
 def crossed_root_pages(program: Sequence[Operation]) -> tuple[int, ...]:
-    """Return the root pages of two tables or indexes whose rows a join multiplies with each other,
-    and of the table that they are joined to, if there is one; empty if no rows are multiplied.
+    """Return the root pages of two tables or indexes whose rows a join combines, each with each.
+    The page of the table that both are joined to is the third. Empty if there are no such tables.
     """
     pages = {cursor: page for _, code, cursor, page, *_ in program if code == "OpenRead"}
     pages |= _automatic_pages(program, pages)

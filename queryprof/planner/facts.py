@@ -183,13 +183,13 @@ class Planner(Protocol):
         """Return the tables that a statement reads, as far as known."""
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
-        """Return two tables whose rows a join multiplies with each other, and the table that both
-        are joined to, if there is one; empty if there are none or if the schema is unknown.
+        """Return two tables whose rows a join combines, each with each. The table that both are
+        joined to is the third. Empty if there are no such tables, or without a schema.
         """
 
     def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
-        """Return the referring columns without an index that make a statement scan their tables,
-        and the SQL of indexes on them; both are empty if there are none or unknown.
+        """Return the foreign keys that make a statement scan a table, and the SQL of indexes on
+        them. Both are empty if there are no such keys, or without a schema.
         """
 
     def triggers(self, statement: str) -> Sequence[Trigger]:

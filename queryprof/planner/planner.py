@@ -164,9 +164,8 @@ class SchemaPlanner:
         return frozenset()
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
-        """Return two tables whose rows a join multiplies with each other, and the table that both
-        are joined to, if there is one; empty if no rows are multiplied, or if the schema is
-        unknown.
+        """Return two tables whose rows a join combines, each with each. The table that both are
+        joined to is the third. Empty if there are no such tables, or without a schema.
         """
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
@@ -178,9 +177,8 @@ class SchemaPlanner:
         return ()
 
     def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
-        """Return the referring columns without an index that make a statement scan their tables,
-        and the SQL of indexes on them; both are empty if there are none or if the schema is
-        unknown.
+        """Return the foreign keys that make a statement scan a table, and the SQL of indexes on
+        them. Both are empty if there are no such keys, or without a schema.
         """
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
