@@ -60,4 +60,6 @@ def returns_only_a_count(statement: str) -> bool:
     words = [one.keyword for one in outer]
     selected = outer[: words.index("FROM")] if "FROM" in words else outer
     is_count = [one.text.upper() for one in tokens[:3]] == ["SELECT", "COUNT", "("]
-    return is_count and "GROUP" not in words and all(one.text != "," for one in selected)
+    counts_rows = is_count and (tokens[3].text == "*" or tokens[3].kind in ("parameter", "number"))
+    is_only = all(one.named or one.text in "()" for one in selected)  # with its AS and name
+    return counts_rows and tokens[4].text == ")" and "GROUP" not in words and is_only

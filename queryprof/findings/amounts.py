@@ -119,7 +119,7 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
 
 
 COMPUTED = "The added values may be properties that Python computes."
-MATCHING = "It is unknown how many rows match."
+MATCHING = "It is unknown how many rows match, and whether the attribute is a column."
 DOUBTS = {"sum": COMPUTED, "filter": MATCHING}
 NEEDED = "It is unknown whether the program needs all of the objects."
 
@@ -163,7 +163,6 @@ def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
             continue
         if not returns_only_a_count(group.statement) or not program.lines.asks_whether_any(frame):
             continue
-        is_certain = all("COVERING INDEX" in step for plan in group.plans for step in plan)
         library = program.library(group.statement)
         yield program.make_finding(
             "over_fetch",
@@ -177,7 +176,8 @@ def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
             ),
             f"{ONLY['exists']} {INSTEAD['exists'].get(library, INSTEAD['exists'][''])}.",
             program.innermost_loop(group),
-            doubt="" if is_certain else IN_VAIN,
+            doubt=IN_VAIN,
+            most=Severity.MEDIUM,
         )
 
 

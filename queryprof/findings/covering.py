@@ -70,11 +70,12 @@ REPORTS = 10
 BETTER = 1.5
 """A wider index is proposed only if it saves this many times as much as a narrower one."""
 
-ALL_ROWS = 0.95
+ALL_ROWS = 0.99
 """With at least this part of the rows that it reads, DISTINCT hardly removes one."""
 
 NO_DUPLICATES = (
-    "DISTINCT removes hardly a row: leave it out, or leave out the column that differs in each row."
+    "DISTINCT removes hardly a row. If no two rows can be equal, leave it out. Or leave out the"
+    " column that differs in each row."
     " In Django, the model's ordering adds such a column: call `.order_by()` before `.distinct()`."
     " Or create"
 )

@@ -186,7 +186,7 @@ def _heavy_finding(
         cause.fix,
         program.innermost_loop(group),
         doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
-        most=Severity.MEDIUM if cause.fix is not fix or is_often else Severity.LOW,
+        most=cause.most if cause.fix is not fix or is_often else Severity.LOW,
     )
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise, takewhile
 
 from queryprof.analysis.units import duration, format_bytes, percent
 from queryprof.findings.aggregates import returns_only_a_count
+from queryprof.findings.finding import Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import CALLED
@@ -94,6 +95,7 @@ class HeavyStatementCause:
     evidence: tuple[str, ...] = ()
     doubt: str = "It is unknown whether the program needs all of this work."
     category: str = "heavy_query"
+    most: Severity = Severity.MEDIUM
 
 
 def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavyStatementCause | None:
@@ -137,7 +139,7 @@ rows with texts of 10 to 1,000 characters, returned or added up (SQLite 3.40).
 """
 
 UNION = "UNION compares all columns of its rows, to return equal rows once"
-UNION_FIX = "If the SELECTs cannot return equal rows, write UNION ALL."
+UNION_FIX = "If no two of these rows can be equal, write UNION ALL."
 RECURSION = "its recursive part has UNION ALL: a row that several paths reach is computed for each"
 RECURSION_FIX = (
     "If several paths may reach the same row, write UNION in place of UNION ALL, and select only"
@@ -155,7 +157,9 @@ def _compound_cause(group: StatementGroup) -> HeavyStatementCause | None:
     if all(unions):
         if not _joins_in_recursion(group):
             return None
-        return HeavyStatementCause(RECURSION_FIX, group.work_ns, (RECURSION,), IN_A_TREE)
+        return HeavyStatementCause(
+            RECURSION_FIX, group.work_ns, (RECURSION,), IN_A_TREE, most=Severity.LOW
+        )
     if "RECURSIVE" in words:
         return None
     return HeavyStatementCause(UNION_FIX, round(UNION_SHARE * group.work_ns), (UNION,))

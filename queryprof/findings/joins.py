@@ -120,14 +120,15 @@ READ_FOR_ONE = 100
 than are returned, a join that begins with it reads more than these.
 """
 BEGIN_WITH = (
-    "Begin the join with {table}: FROM {table} CROSS JOIN {first}. SQLite keeps the order of a"
-    " CROSS JOIN. For a few keys in a temporary table, write WHERE ... IN (SELECT value FROM"
-    " json_each(?)) instead. If {table} is no temporary table, ANALYZE may be enough."
+    "SQLite has no statistics of the temporary table {table}. Begin the join with it: FROM {table}"
+    " CROSS JOIN {first} (SQLite keeps this order). For a few keys, write WHERE ... IN (SELECT"
+    " value FROM json_each(?)) instead of a temporary table."
 )
 
 
 def find_joins_from_large_tables(program: Program) -> Iterator[Finding | None]:
     """Find joins that read all rows of one table and find few of them in another."""
+    temporary = set(_temporary_tables(program))
     for group in program.groups:
         read, returned = (
             group.totals.full_scan_steps or 0.0,
@@ -138,11 +139,17 @@ def find_joins_from_large_tables(program: Program) -> Iterator[Finding | None]:
             continue
         if clauses.chooses or clauses.groups or clauses.adds_up or clauses.limits:
             continue
+        words = [one.keyword for one in tokens_of(group.statement)]
+        if "DISTINCT" in words:
+            continue
         orders = {tuple(_loop_steps_by_table(plan).items()) for plan in group.plans}
         if len(orders) != 1 or len(loops := next(iter(orders))) != PAIR:
             continue
         (first, scan), (table, search) = loops
+        table = tables_by_alias(group.statement).get(table, table)
         if not scan.startswith("SCAN") or not search.startswith("SEARCH"):
+            continue
+        if table.lower() not in temporary:
             continue
         yield program.make_finding(
             "full_scan",
@@ -161,6 +168,17 @@ def find_joins_from_large_tables(program: Program) -> Iterator[Finding | None]:
             doubt=f"It is unknown how many rows {table} has.",
             most=Severity.MEDIUM,
         )
+
+
+def _temporary_tables(program: Program) -> Iterator[str]:
+    """Yield the names of the temporary tables that the program creates, in lower case."""
+    for group in program.all_groups:
+        tokens = tokens_of(group.statement)
+        words = [one.keyword for one in tokens]
+        is_made = words[:1] == ["CREATE"] and words[1:2] in (["TEMP"], ["TEMPORARY"])
+        if is_made and "TABLE" in words:
+            after = tokens[words.index("TABLE") + 1 :]
+            yield next((one.named.lower() for one in after if one.text == "(" or one.named), "")
 
 
 def _scanned_in_join(plan: Steps) -> set[str]:

@@ -47,6 +47,11 @@ LEAVE_OUT = {
 }
 """How a query skips large values, by library."""
 
+BEHIND = (
+    " SQLite also reads a large value to reach a column behind it: put large columns last, or in"
+    " their own table."
+)
+
 
 def find_large_values_read(program: Program) -> Iterator[Finding | None]:
     """Find queries of many rows whose values have pages of their own."""
@@ -69,7 +74,7 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
                 f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
                 f"{average(pages)} page fetches each: {average(pages / read)} per row",
             ),
-            LEAVE_OUT.get(library, "List only the columns that you need in SELECT."),
+            LEAVE_OUT.get(library, "List only the columns that you need in SELECT.") + BEHIND,
             program.innermost_loop(group),
             doubt="The program may need the large values.",
             most=Severity.MEDIUM,

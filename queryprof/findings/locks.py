@@ -13,6 +13,7 @@ from queryprof.analysis.units import count, counted, duration, format_bytes, per
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, ranked_frame, waits_by_caller
+from queryprof.findings.only_reads import ONLY_READS, only_reads
 from queryprof.findings.program import Program
 from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.sql.clauses import verb_of
@@ -63,10 +64,6 @@ VACUUM_RARELY = (
 OTHER_WORK_FIRST = (
     "Do the other work (computing, requests to other services) before the transaction takes the"
     " lock (at BEGIN IMMEDIATE, or the first write), or after COMMIT."
-)
-ONLY_READS = (
-    "It changes no row: begin it with BEGIN, not BEGIN IMMEDIATE, so that it does not take the"
-    " write lock."
 )
 CLOSED = "(close)"
 NO_END = (UNKNOWN_STATEMENT, CLOSED)
@@ -152,7 +149,7 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
     is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
     long = is_work and own is not None and own >= OWN_CODE
     reads = found.holder.kind == "read"
-    begins = verb_of(found.holder.statement) == "BEGIN"
+    changes_nothing = hold.changed_rows == 0 and only_reads(program, found.holder)
     works = reads and _locking_statement_ns(program, found.holder) >= OWN_CODE * hold.total_ns
     # Parallel waits take the run's time once, but each span takes its own.
     gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
@@ -182,7 +179,7 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
             (reads and ends.upper().startswith(ENDS), COMMIT_FIRST + with_log),
             (reads, FETCH_FIRST + with_log),
             (is_endless, NEVER_ENDED),
-            (long and begins and hold.changed_rows == 0, ONLY_READS),
+            (long and changes_nothing, ONLY_READS),
             (long, OTHER_WORK_FIRST + _awaited_holder_note(program, found)),
             (True, LEAVE_FREE + with_log),
         ),

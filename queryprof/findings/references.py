@@ -22,7 +22,7 @@ def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
         if any(plan_signs(plan).scans for plan in group.plans):
             continue  # see full_scan
         each = " each" if group.totals.executions > 1 else ""
-        columns, code = program.planner.unindexed_references(group.statement)
+        columns, code = program.planner.unindexed_references(group.statement, group.plans)
         if not columns:
             continue
         yield program.make_finding(

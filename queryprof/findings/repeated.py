@@ -51,6 +51,8 @@ SLOW_SHARE = 0.2
 
 
 def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
+    if any(one.verb == "ATTACH" and one.totals.executions > 1 for one in program.all_groups):
+        return  # the same text may read another file
     for group in program.groups:
         ratio = (
             group.given.repeats / group.given.samples if group.given.samples >= MIN_SAMPLES else 0.0

@@ -29,6 +29,7 @@ EXCLUDED = (
     "It excludes a list of values: SQLite reads each excluded row, and the program sends the whole"
     " list. To read the next rows, compare with the last key instead: WHERE id > ? ORDER BY id."
 )
+FEW_LENGTHS = 10
 STORED = (
     "SQLite calls {name}(), which the program registered, for each row that it reads. Store the"
     " result in a column of its own when you write a row, and create an index on that column."
@@ -104,11 +105,16 @@ def index_fix(
         stored = store_function_result_advice(group.statement, index_help)
         return stored or CALLED.format(name=index_help.functions[0])
     return first_text_if_true(
-        (has_optional_condition(group.statement), OPTIONAL),
-        (excludes_list(group.statement), EXCLUDED),
+        (excludes_growing_list(group), EXCLUDED),
         (reads_json(group.statement), IN_JSON),
+        (has_optional_condition(group.statement), OPTIONAL),
         (True, index_help.without_index),
     )
+
+
+def excludes_growing_list(group: StatementGroup) -> bool:
+    """Return whether a statement excludes a list of values whose length changes."""
+    return group.texts >= FEW_LENGTHS and excludes_list(group.statement)
 
 
 def excludes_list(statement: str) -> bool:

@@ -15,7 +15,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import preload_advice
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import (
-    excludes_list,
+    excludes_growing_list,
     has_optional_condition,
     index_fix,
     joined_rows_in_words,
@@ -142,7 +142,7 @@ def _scan_finding(
     return program.make_finding(
         "full_scan",
         group,
-        (group.cost_ns if excludes_list(group.statement) else group.steady_ns) * wins[0],
+        (group.cost_ns if excludes_growing_list(group) else group.steady_ns) * wins[0],
         (
             (
                 f"{counted(totals.executions, 'execution')} read {scanned_rows_in_words(read)}"
@@ -295,7 +295,7 @@ def _has_no_known_fix(group: StatementGroup, index_help: IndexHelp | None) -> bo
         store_function_result_advice(group.statement, index_help)
         or reads_json(group.statement)
         or has_optional_condition(group.statement)
-        or excludes_list(group.statement)
+        or excludes_growing_list(group)
     )
 
 

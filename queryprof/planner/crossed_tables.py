@@ -8,7 +8,9 @@ leads from one to the other: each row of one is combined with each row of the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,14 +19,37 @@ from queryprof.planner.row_steps import COMPARISONS
 SEEKS = frozenset({"SeekGE", "SeekGT", "SeekLE", "SeekLT"})
 SINGLE_SEEKS = frozenset({"SeekRowid", "NotExists"})
 COPIES = frozenset({"Copy", "SCopy"})
-CALCULATIONS = frozenset({"Add", "Subtract", "Multiply", "Divide", "Remainder", "Concat"})
+CALCULATIONS = frozenset(
+    {
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "Remainder",
+        "Concat",
+        "BitAnd",
+        "BitOr",
+        "ShiftLeft",
+        "ShiftRight",
+    }
+)
+READS = {"Column": True, "VColumn": True, "Rowid": False, "IdxRowid": False}
+"""Opcodes that read a value of a row, and whether P3 is the register that they write, not P2."""
+
 CALLS = frozenset({"Function", "PureFunc"})
+CONSTANTS = frozenset({"Variable", "Integer", "Int64", "Real", "String8", "Null", "Blob"})
 
 MAX_REGISTERS = 16
 """The most columns of a key, and arguments of a function, that are looked at."""
 
+UNKNOWN = -1
+"""Stands for a cursor of rows that no table has, such as those of a subquery or a function."""
+
 Operation = tuple[int, str, int, int, int, object]
 """Address, opcode, P1, P2, P3 and P4."""
+
+Sources = Mapping[int, AbstractSet[int]]
+"""The cursors that the values of each register come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +73,18 @@ def crossed_root_pages(program: Sequence[Operation]) -> tuple[int, ...]:
     """
     pages = {cursor: page for _, code, cursor, page, *_ in program if code == "OpenRead"}
     pages |= _automatic_pages(program, pages)
-    owners = {table: index for _, code, index, _, table, _ in program if code == "DeferredSeek"}
-    searches = {one.cursor: one for one in _searches(program, owners)}
+    sources = _sources(program, pages)
+    searches = {one.cursor: one for one in _searches(program, sources)}
+    ancestors = {cursor: _ancestors(one, searches) for cursor, one in searches.items()}
     many = [one for one in searches.values() if one.end and one.cursor in pages]
     for one, other in combinations(many, 2):
+        pair = {one.cursor, other.cursor}
         is_inside = one.at < other.at < one.end
-        is_linked = one.cursor in _ancestors(other, searches)
-        if is_inside and not is_linked and not _is_compared(program, one, other, owners):
+        is_linked = not {one.cursor, UNKNOWN}.isdisjoint(ancestors[other.cursor])
+        is_used = any(pair <= found for found in ancestors.values())  # each pair is looked up
+        if not is_inside or is_linked or is_used:
+            continue
+        if not _is_compared(program, one, other, sources):
             joined_to = [pages[cursor] for cursor in sorted(one.parents) if cursor in pages]
             return (pages[one.cursor], pages[other.cursor], *joined_to[:1])
     return ()
@@ -73,21 +103,34 @@ def _automatic_pages(
             automatic = -1
 
 
-def _searches(program: Sequence[Operation], owners: dict[int, int]) -> Iterator[_Search]:
+def _sources(program: Sequence[Operation], pages: Mapping[int, int]) -> Sources:
+    """Return the cursors that the values of each register come from, in the whole program."""
+    owners = {table: index for _, code, index, _, table, _ in program if code == "DeferredSeek"}
+    found: dict[int, set[int]] = defaultdict(set)
+    for _ in range(2):  # a value may come from an instruction further down, in an earlier pass
+        for _, code, p1, p2, p3, p4 in program:
+            cursor = owners.get(p1, p1)
+            if code in READS:
+                found[p3 if READS[code] else p2].add(cursor if cursor in pages else UNKNOWN)
+            elif code in CONSTANTS:
+                found[p2] |= set()
+            elif code in COPIES:
+                found[p2] |= found.get(p1, set())
+            elif code in CALCULATIONS or code in CALLS:
+                is_call = code in CALLS
+                taken = range(p2, p2 + _argument_count(p4)) if is_call else (p1, p2)
+                found[p3].update(*(found.get(one, set()) for one in taken))
+    return found
+
+
+def _searches(program: Sequence[Operation], sources: Sources) -> Iterator[_Search]:
     """Yield the searches of a program, in order."""
     ends = {cursor: at for at, code, cursor, *_ in program if code in ("Next", "Prev")}
-    sources: dict[int, frozenset[int]] = {}  # the cursors that each register's value comes from
-    for at, code, p1, p2, p3, p4 in program:
-        if code == "Column":
-            sources[p3] = frozenset({owners.get(p1, p1)})
-        elif code in ("Rowid", "IdxRowid"):
-            sources[p2] = frozenset({owners.get(p1, p1)})
-        elif code in COPIES:
-            sources[p2] = sources.get(p1, frozenset())
-        elif code in SEEKS or code in SINGLE_SEEKS:
+    for at, code, p1, _, p3, p4 in program:
+        if code in SEEKS or code in SINGLE_SEEKS:
             count = int(str(p4)) if code in SEEKS and str(p4).isdecimal() else 1
             keys = range(p3, p3 + min(MAX_REGISTERS, count))
-            parents = [sources.get(key, frozenset()) for key in keys]
+            parents = [sources.get(key, {UNKNOWN}) for key in keys]
             end = ends.get(p1, 0) if code in SEEKS else 0
             yield _Search(p1, at, end, frozenset().union(*parents))
 
@@ -98,7 +141,7 @@ def _argument_count(function: object) -> int:
     return min(MAX_REGISTERS, int(count)) if count.isdecimal() else MAX_REGISTERS
 
 
-def _ancestors(one: _Search, searches: dict[int, _Search]) -> frozenset[int]:
+def _ancestors(one: _Search, searches: Mapping[int, _Search]) -> frozenset[int]:
     """Return the cursors of the loops whose values lead to a search."""
     found: set[int] = set()
     waiting = [*one.parents]
@@ -111,24 +154,11 @@ def _ancestors(one: _Search, searches: dict[int, _Search]) -> frozenset[int]:
 
 
 def _is_compared(
-    program: Sequence[Operation], one: _Search, other: _Search, owners: dict[int, int]
+    program: Sequence[Operation], one: _Search, other: _Search, sources: Sources
 ) -> bool:
     """Return whether the inner one of two searches compares its rows with the outer one's. DISTINCT
     compares a value with the one before, which comes from the same cursor.
     """
-    sources: dict[int, set[int]] = {}  # the cursors that a register's values come from
-    for _, code, p1, p2, p3, p4 in program:
-        if code == "Column":
-            sources.setdefault(p3, set()).add(owners.get(p1, p1))
-        elif code in ("Rowid", "IdxRowid"):
-            sources.setdefault(p2, set()).add(owners.get(p1, p1))
-        elif code in COPIES:
-            sources.setdefault(p2, set()).update(sources.get(p1, ()))
-        elif code in CALCULATIONS:
-            sources.setdefault(p3, set()).update(sources.get(p1, ()), sources.get(p2, ()))
-        elif code in CALLS:
-            arguments = range(p2, p2 + _argument_count(p4))
-            sources.setdefault(p3, set()).update(*(sources.get(one, ()) for one in arguments))
     operands = [
         (sources.get(p1, set()), sources.get(p3, set()))
         for at, code, p1, _, p3, _ in program

@@ -187,7 +187,9 @@ class Planner(Protocol):
         joined to is the third. Empty if there are no such tables, or without a schema.
         """
 
-    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
+    def unindexed_references(
+        self, statement: str, plans: Sequence[Steps]
+    ) -> tuple[tuple[str, ...], str]:
         """Return the foreign keys that make a statement scan a table, and the SQL of indexes on
         them. Both are empty if there are no such keys, or without a schema.
         """
@@ -211,7 +213,11 @@ class NoPlanner:
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
-    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:  # noqa: ARG002
+    def unindexed_references(
+        self,
+        statement: str,  # noqa: ARG002
+        plans: Sequence[Steps],  # noqa: ARG002
+    ) -> tuple[tuple[str, ...], str]:
         return (), ""
 
     def triggers(self, statement: str) -> Sequence[Trigger]:  # noqa: ARG002

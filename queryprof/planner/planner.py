@@ -24,7 +24,7 @@ from queryprof.planner.partial_indexes import (
     read_partial_indexes,
     with_partial_index_values,
 )
-from queryprof.planner.references import find_unindexed_references
+from queryprof.planner.references import find_unindexed_references, has_scans
 from queryprof.planner.row_steps import find_only_scan, steps_of_scan
 from queryprof.planner.statistics import set_statistics
 from queryprof.planner.trial import StatementTrial
@@ -176,16 +176,20 @@ class SchemaPlanner:
                 return tuple(str(name) for rows in named for (name,) in rows)
         return ()
 
-    def unindexed_references(self, statement: str) -> tuple[tuple[str, ...], str]:
+    def unindexed_references(
+        self, statement: str, plans: Sequence[Steps]
+    ) -> tuple[tuple[str, ...], str]:
         """Return the foreign keys that make a statement scan a table, and the SQL of indexes on
         them. Both are empty if there are no such keys, or without a schema.
         """
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
             trial = StatementTrial(judge, statement)
+            if trial.plan() in plans or has_scans(trial):
+                return (), ""  # it checks no key, or a trigger scans
             judge.switch(EMPTY, "foreign_keys", True)
             try:
-                found = find_unindexed_references(trial)
+                found = find_unindexed_references(trial) if trial.plan() in plans else []
             finally:
                 judge.switch(EMPTY, "foreign_keys", False)
             names = tuple(f"{one.table}.{one.terms[0].column}" for one in found)

@@ -46,6 +46,11 @@ def find_unindexed_references(trial: ProgramTrial) -> list[TriedIndex]:
     ]
 
 
+def has_scans(trial: ProgramTrial) -> bool:
+    """Return whether a statement scans a table, also inside triggers."""
+    return bool(_scans_by_page(trial.program()))
+
+
 def _scanned_tables(trial: ProgramTrial) -> Iterator[str]:
     """Yield the tables that a statement scans, also inside triggers and checks of keys."""
     for page in list(_scans_by_page(trial.program()))[:MAX_TABLES]:

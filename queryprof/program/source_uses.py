@@ -27,6 +27,9 @@ REDUCERS = {
 }
 """Functions of Python that SQL has as well."""
 
+RETURNS_NUMBER = frozenset({"count", "fetchone", "fetchval", "scalar", "scalar_one"})
+"""Methods of libraries and drivers that return the number of a count."""
+
 DISTINCT = frozenset({"set", "frozenset", "dict", "Counter"})
 """Functions that keep equal values once."""
 
@@ -116,6 +119,10 @@ def asks_whether_any(text: str, line: int) -> bool:
     if not isinstance(name, ast.Name):
         return len(calls) == 1
     loads = [id(one) for one in _loads_of(name.id, inside)]
+    if any(isinstance(one, ast.Global | ast.Nonlocal) for one in inside) or any(
+        isinstance(one, ast.Name) and one.id in ("locals", "vars") for one in inside
+    ):
+        return False  # the name is also read elsewhere
     return len(calls) == 1 or (bool(loads) and asked.issuperset(loads))
 
 
@@ -126,7 +133,11 @@ def _asked_numbers(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
         value = values.pop()
         if isinstance(value, ast.Subscript | ast.Await):  # cursor.fetchone()[0]
             values.append(value.value)
-        elif isinstance(value, ast.Call | ast.Name):
+        elif isinstance(value, ast.Name) or (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr in RETURNS_NUMBER
+        ):
             yield value
 
 
@@ -289,7 +300,10 @@ def _filter_of_rows(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str
     inside = _nodes_of_function(tree, line)
     if isinstance(name, ast.Name):
         loads = {id(one) for one in _loads_of(name.id, inside)}
-        sources = {id(rows) for rows in _filtered_rows(inside)}
+        loops = [one for one in inside if isinstance(one, (*COMPREHENSIONS, ast.For, ast.While))]
+        repeated = {id(one) for loop in loops for one in ast.walk(loop) if one is not loop}
+        once = [one for one in inside if id(one) not in repeated]
+        sources = {id(rows) for rows in _filtered_rows(once)}
         return FILTER if len(loads) == 1 and loads <= sources else ""
     return FILTER if any(spans_line(rows, line) for rows in _filtered_rows(inside)) else ""
 

@@ -19,3 +19,13 @@ def test_a_query_that_saves_more_than_its_connections_is_named(
     categories = {one.category for one in findings(profile_of(connect, query))}
     assert "connection_per_query" in categories
     assert (len(categories) == 1) == is_hidden
+
+
+@pytest.mark.parametrize(("attachments", "is_repeated"), [(1, True), (2, False)])
+def test_a_text_that_reads_one_attached_file_after_another(
+    attachments: int, is_repeated: bool
+) -> None:
+    attach = aggregate("ATTACH ? AS month", SITE, ns=MS, count=attachments)
+    query = aggregate("SELECT sum(a) FROM month.t", SITE, ns=600 * MS, count=4)
+    found = {one.category for one in findings(profile_of(attach, query))}
+    assert ("duplicate_query" in found) == is_repeated

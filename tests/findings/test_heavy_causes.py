@@ -50,6 +50,12 @@ def test_what_a_library_makes_of_the_schema_is_saved_too() -> None:
     assert found.gain_ns == 600 * MS
 
 
+JOINING = (
+    "CO-ROUTINE r\n  SETUP\n    SCAN CONSTANT ROW\n  RECURSIVE STEP\n    SCAN r\n"
+    "    SEARCH t USING INDEX t_b (b=?)\nSCAN r"
+)
+
+
 @pytest.mark.parametrize(
     ("statement", "gain_ms", "fix"),
     [
@@ -73,6 +79,16 @@ def test_unions(statement: str, gain_ms: int, fix: str, steps: int, is_known: bo
         rows=500, vm_steps=5 * steps, counted=5
     )
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=5)
-    (found,) = [each for each in findings(profile_of(one, write)) if each.statement == statement]
+    tree = JOINING if "RECURSIVE" in statement else "SCAN t\nSCAN u"
+    profile = replace(profile_of(one, write), plans=(Plan(statement, "app.db", tree),))
+    (found,) = [each for each in findings(profile) if each.statement == statement]
     assert (fix if is_known else "no specific cause") in found.fix
     assert found.gain_ns == (gain_ms if is_known else 600) * MS
+
+
+def test_a_recursion_that_counts_numbers_has_one_path() -> None:
+    statement = "WITH RECURSIVE n(i) AS (SELECT ? UNION ALL SELECT i + ? FROM n) SELECT i FROM n"
+    one = aggregate(statement, SITE, ns=600 * MS, count=5)._replace(rows=500, vm_steps=5000)
+    tree = JOINING.replace("    SEARCH t USING INDEX t_b (b=?)\n", "")
+    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", tree),))
+    assert all("UNION" not in found.fix for found in findings(profile))

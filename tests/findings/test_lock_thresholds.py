@@ -97,6 +97,11 @@ def test_a_transaction_that_changes_nothing_needs_no_write_lock(
     )
     (found,) = findings(replace(profile, lock_holds=(held,), lock_events=events))
     assert ("not BEGIN IMMEDIATE" in found.fix) == is_read
+    alter = aggregate("ALTER TABLE t ADD COLUMN b", SITE)  # changes no row
+    profile = replace(
+        profile, aggregates=(*profile.aggregates, alter), lock_holds=(held,), lock_events=events
+    )
+    assert all("not BEGIN IMMEDIATE" not in one.fix for one in findings(profile))
 
 
 def test_a_hold_without_any_time_is_no_error() -> None:

@@ -164,7 +164,7 @@ def test_what_no_transaction_takes_is_not_put_into_one() -> None:
         ("ANALYZE", "once the tables have changed much"),
         ("PRAGMA optimize", "once the tables have changed much"),
         ("PRAGMA table_info(t)", "Read the schema once"),
-        ("ATTACH ? AS other", "Attach the database once"),
+        ("ATTACH ? AS other", "attach it once"),
     ],
 )
 @pytest.mark.parametrize(("count", "severity"), [(1, "low"), (2, "medium")])

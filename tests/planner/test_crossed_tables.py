@@ -24,6 +24,7 @@ TABLES = (
     "CREATE INDEX comment_album ON comment (album)",
     "CREATE INDEX comment_photo ON comment (photo)",
     "CREATE TABLE note (album INTEGER, day INTEGER)",
+    "CREATE INDEX note_day ON note (day)",
     "CREATE TABLE cover (album INTEGER PRIMARY KEY, file TEXT)",
 )
 BOTH = "LEFT JOIN photo p ON p.album = a.id LEFT JOIN comment c ON c.album = a.id"
@@ -73,6 +74,25 @@ LINKED = {
     "compared in a calculation": (
         "SELECT count(*) FROM photo p, comment c WHERE p.album = ? AND c.photo = ?"
         " AND abs(p.day - c.day) < 3"
+    ),
+    "compared by bits": (
+        "SELECT count(*) FROM photo p, comment c WHERE p.album = ? AND c.photo = ?"
+        " AND (p.day & c.day) <> 0"
+    ),
+    "searched by a calculation": (
+        "SELECT p.id, c.id FROM photo p JOIN comment c ON c.photo = abs(p.day) WHERE p.album = ?"
+    ),
+    "searched by rows of a function": (
+        "SELECT p.id, c.id FROM photo p JOIN json_each(p.day) j JOIN comment c"
+        " ON c.photo = j.value WHERE p.album = ?"
+    ),
+    "searched by rows of a subquery": (
+        "SELECT p.id, c.id FROM photo p JOIN comment c ON c.photo IN"
+        " (SELECT day FROM note WHERE note.album = p.id) WHERE p.album = ?"
+    ),
+    "each pair is looked up": (
+        "SELECT p.id, c.id, n.day FROM photo p JOIN comment c LEFT JOIN note n ON n.album = p.id"
+        " AND n.day = c.id WHERE p.album = ? AND c.photo = ?"
     ),
     "one subquery for each": (
         "SELECT name, (SELECT count(*) FROM photo WHERE album = a.id), (SELECT count(*) FROM"

@@ -69,10 +69,11 @@ def test_an_index_on_a_column_of_another_type_is_not_searched() -> None:
     assert [one.code for one in found_in(kind="")] == [""]
 
 
-def test_a_scan_of_a_trigger_is_not_a_key() -> None:
+@pytest.mark.parametrize("enforced", ["ON", "OFF"])
+def test_a_trigger_may_scan(enforced: str) -> None:
+    """It is unknown which of the scans takes the time, and whether keys are checked."""
     trigger = (
-        "CREATE TRIGGER gone AFTER DELETE ON task BEGIN UPDATE note SET author = 1 WHERE"
-        " author + 0 > 9; END"
+        "CREATE TRIGGER gone AFTER DELETE ON project BEGIN DELETE FROM note WHERE author + 0 = 9;"
+        " END"
     )
-    (one,) = found_in(trigger)
-    assert one.code == "CREATE INDEX note_task ON note (task);"
+    assert all("note_task" not in one.code for one in found_in(trigger, enforced=enforced))
