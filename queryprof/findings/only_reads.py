@@ -24,6 +24,7 @@ def only_reads(program: Program, holder: LockEvent | LockHold) -> bool:
     near = [
         group
         for group in program.all_groups
-        if any((frame.file, frame.function) == function for frame in group.path)
+        if group.totals.statement_executions
+        and any((frame.file, frame.function) == function for frame in group.path)
     ]
     return all(one.reads or one.verb in OF_TRANSACTIONS for one in near)

@@ -95,6 +95,8 @@ def test_a_transaction_that_changes_nothing_needs_no_write_lock(
         replace(event, statement=statement) if event.kind == "write" else event
         for event in profile.lock_events
     )
+    connect = aggregate("(connect)", SITE)._replace(operation="connect")
+    profile = replace(profile, aggregates=(*profile.aggregates, connect))
     (found,) = findings(replace(profile, lock_holds=(held,), lock_events=events))
     assert ("not BEGIN IMMEDIATE" in found.fix) == is_read
     alter = aggregate("ALTER TABLE t ADD COLUMN b", SITE)  # changes no row
