@@ -162,7 +162,7 @@ def test_asking_is_not_in_the_statements_time() -> None:
         connection.close()
         return elapsed_s
 
-    least_s = min(ran_s(time.thread_time) for _ in range(10)) / 2
+    bare_s = [ran_s(time.thread_time) for _ in range(10)]
     with draining():
         changes, descriptions = ChangeReader(), Descriptions()
         elapsed_s = ran_s(time.perf_counter)
@@ -173,6 +173,8 @@ def test_asking_is_not_in_the_statements_time() -> None:
             for row in descriptions.aggregates(part)
             if (row.statement[:6], row.operation) == ("SELECT", "execute")
         ]
+    bare_s += [ran_s(time.thread_time) for _ in range(10)]
+    least_s = min(bare_s) / 4  # a processor's speed changes by less, beside other work
     assert least_s < recorded_s < elapsed_s - least_s
 
 
