@@ -8,6 +8,9 @@ from queryprof.sql.tokens import tokens_of
 
 AGGREGATE_NAMES = frozenset({"avg", "count", "max", "min", "sum"})
 
+LITERALS = ("parameter", "number")
+"""Kinds of tokens that are never NULL as the argument of count()."""
+
 EQUAL, BELOW, ABOVE = {"=", "==", "IN", "IS"}, {"<", "<="}, {">", ">="}
 
 GROUP_BY = (
@@ -59,7 +62,7 @@ def returns_only_a_count(statement: str) -> bool:
     outer = [one for one in tokens if one.depth == 0]
     words = [one.keyword for one in outer]
     selected = outer[: words.index("FROM")] if "FROM" in words else outer
-    is_count = [one.text.upper() for one in tokens[:3]] == ["SELECT", "COUNT", "("]
-    counts_rows = is_count and (tokens[3].text == "*" or tokens[3].kind in ("parameter", "number"))
+    kinds = [one.kind if one.kind in LITERALS else one.text.upper() for one in tokens[:5]]
+    counts_rows = kinds[:3] == ["SELECT", "COUNT", "("] and kinds[4:] == [")"]
     is_only = all(one.named or one.text in "()" for one in selected)  # with its AS and name
-    return counts_rows and tokens[4].text == ")" and "GROUP" not in words and is_only
+    return counts_rows and kinds[3] in (*LITERALS, "*") and "GROUP" not in words and is_only

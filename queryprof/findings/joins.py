@@ -83,6 +83,7 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
 
 
 PAIR = 2
+IF_MISSING = ("IF", "NOT", "EXISTS")
 
 REMOVE = "Remove {table} from the query, or add the condition that joins it."
 
@@ -178,7 +179,8 @@ def _temporary_tables(program: Program) -> Iterator[str]:
         is_made = words[:1] == ["CREATE"] and words[1:2] in (["TEMP"], ["TEMPORARY"])
         if is_made and "TABLE" in words:
             after = tokens[words.index("TABLE") + 1 :]
-            yield next((one.named.lower() for one in after if one.text == "(" or one.named), "")
+            names = (one.named.lower() for one in after if one.keyword not in IF_MISSING)
+            yield next(filter(None, names), "")
 
 
 def _scanned_in_join(plan: Steps) -> set[str]:

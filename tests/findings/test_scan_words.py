@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from queryprof.findings.aggregates import returns_only_a_count
 from queryprof.findings.scan_words import excludes_list, has_optional_condition
 
 pytestmark = pytest.mark.once
@@ -40,3 +41,17 @@ def test_a_condition_that_a_parameter_switches_off(condition: str, is_optional: 
 )
 def test_a_condition_that_excludes_a_list(condition: str, is_excluded: bool) -> None:
     assert excludes_list(f"SELECT a FROM t WHERE {condition}") == is_excluded
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT COUNT(*) AS n FROM t GROUP BY a",
+        "SELECT a FROM t WHERE (? IS NULL OR a = ?) AND NOT (t.b IN (?))",
+    ],
+)
+def test_a_text_that_ends_anywhere(statement: str) -> None:
+    """As in a trace from somebody else, or after the longest text that is read."""
+    for length in range(len(statement) + 1):
+        for is_so in (returns_only_a_count, excludes_list, has_optional_condition):
+            assert is_so(statement[:length]) in (True, False)
