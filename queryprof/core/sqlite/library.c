@@ -213,14 +213,10 @@ const qp_sqlite_functions *qp_sqlite_of_api_table(const void *api)
 const char *qp_sqlite_find_db(PyObject *connection, void **db)
 {
     void *candidate = NULL, *first_field = NULL;
-    if (!read_pointer((const char *)connection + sizeof(PyObject), &candidate) || !candidate) {
-        return "the connection is closed";
-    }
-    if (!read_pointer(candidate, &first_field)) {
-        return "the connection's layout is not known";
-    }
+    bool has_candidate = read_pointer((const char *)connection + sizeof(PyObject), &candidate) &&
+                         candidate && read_pointer(candidate, &first_field);
     /* A sqlite3 begins with a pointer to its VFS, which must be a registered VFS. */
-    for (vfs *known = qp_sqlite.vfs_find(NULL); known; known = known->next) {
+    for (vfs *known = qp_sqlite.vfs_find(NULL); has_candidate && known; known = known->next) {
         if (known == first_field) {
             *db = candidate;
             return NULL;
