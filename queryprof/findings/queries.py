@@ -227,6 +227,8 @@ def _loop_evidence(
             f" {shorten(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
             f" in {counted(parent.totals.executions, 'execution')})"
         )
+    if not program.library_note(group) and (others := program.other_reads_of_line(group)):
+        yield f"the line also executes, as often: {shorten(others[0].statement, 80)}"
     if loop and loop.frame:
         place = f"in line {loop.frame.line} of {loop.frame.function}"
         calls_itself = is_recursion(loop, group)

@@ -110,17 +110,25 @@ class SharedLines(RecordedData):
         """Return the other attributes that an ORM loads in a lazy load's line about as often. The
         line's time includes these loads.
         """
+        notes = {self.library_note(one) or "" for one in self.other_reads_of_line(group)}
+        lazy = (one.partition(" in ")[0] for one in notes if one.startswith(LAZY))
+        names = {one.removeprefix(LAZY).removeprefix(MANY).removeprefix(COLUMN) for one in lazy}
+        return tuple(sorted(names))
+
+    def other_reads_of_line(self, group: StatementGroup) -> list[StatementGroup]:
+        """Return the other queries that a library executes in a line about as often. The line's
+        time includes them.
+        """
         place, runs = place_of(group.site.frame), group.totals.statement_executions
-        others = {
-            (self.library_note(one) or "").partition(" in ")[0].removeprefix(LAZY)
+        return [
+            one
             for one in self.groups_of_function(group.function)
-            if one.statement != group.statement
+            if one.reads
+            and one.statement != group.statement
             and place_of(one.site.frame) == place
             and AS_OFTEN * one.totals.statement_executions >= runs
-            and (self.library_note(one) or "").startswith(LAZY)
-        }
-        names = {one.removeprefix(MANY).removeprefix(COLUMN) for one in others}
-        return tuple(sorted(names)) if self._shares_line(group) else ()
+            and self._shares_line(group)
+        ]
 
     def _shares_line(self, group: StatementGroup) -> bool:
         """Return whether a library's call also executes other statements, apart from the library's

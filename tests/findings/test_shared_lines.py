@@ -133,3 +133,14 @@ def test_requests_that_run_one_after_another_do_not_wait_for_each_other(
     assert spans_take_turns(one) == in_turns
     busy = replace(one, spans=(span(2000),))
     assert not spans_take_turns(busy)
+
+
+@pytest.mark.parametrize(("count", "is_reported"), [(84, True), (83, False)])
+def test_the_other_queries_of_a_line_are_shown(count: int, is_reported: bool) -> None:
+    """A line that reads two attributes of each row executes two queries, and both can be joined."""
+    other = "SELECT c FROM s WHERE d = ?"
+    found = only(
+        profile(loop(READ, 40, 40, others=40), loop(other, 40, 40, others=40, count=count))
+    )
+    assert found.statement == READ
+    assert (f"the line also executes, as often: {other}" in found.evidence) == is_reported
