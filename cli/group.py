@@ -74,6 +74,6 @@ def _unavailable_command(name: str, reason: str) -> click.Command:
         name, context_settings=anything, help="Not available: this installation cannot record."
     )
     def command() -> None:
-        raise QueryprofError(f"{name}: nothing is recorded here: {reason}")
+        raise QueryprofError(f"{name}: this installation cannot record: {reason}")
 
     return command

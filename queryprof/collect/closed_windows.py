@@ -40,12 +40,12 @@ class Window:
     """A file with the calls of a process in a window, or in a part of a window.
 
     Attributes:
-        goes_on: whether a later file has the executions that were unfinished at the end of this
+        continues: whether a later file has the executions that were unfinished at the end of this
             file.
     """
 
     path: str
-    goes_on: bool = True
+    continues: bool = True
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class _WindowSearch:
             regions_of[identity].append(int(region["part_ended"]))
         for identity, copy in self._opened(self._copies()):
             recording = found[identity]
-            order = int(copy["part_ended"]), int(copy["turn_unix_ns"])
+            order = int(copy["part_ended"]), int(copy["alive_unix_ns"])
             recording.copies.append((order, copy.path))
             recording.ended.append(int(copy["part_ended"]))
             recording.may_live |= is_living(copy) is not False
@@ -197,4 +197,4 @@ def _closed_windows_of(recording: _Recording) -> Iterator[Window]:
         Window(part, newest is not None or not recording.has_ended) for part in recording.parts[-1:]
     )
     if newest:
-        yield Window(newest[1], goes_on=False)
+        yield Window(newest[1], continues=False)

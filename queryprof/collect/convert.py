@@ -82,7 +82,7 @@ class RegionConversion:
                 (known,) = self.store.add("process", [row])
                 self._processes[identity] = known
             else:
-                self.store.update("process", known, (SUM, MOST, LAST), values)
+                self.store.merge_into_row("process", known, (SUM, MOST, LAST), values)
             aggregates = aggregate_rows(region)
             # the names come after the sums: a running process may have added names
             region.read_head()
@@ -163,4 +163,4 @@ def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
     if region.path and region.state == RECORDS and is_living(region):
         return unix_ns()
     start = facts.get("start_unix_ns")  # the process may have done nothing since
-    return max([int(region["turn_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])
+    return max([int(region["alive_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])

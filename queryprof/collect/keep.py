@@ -117,7 +117,7 @@ def add_recorded_files(
     paths = list(files)
     for place, path in enumerate(paths, 1):
         with opened_region(path) as region:
-            region.goes_on = own or place < len(paths)
+            region.continues = own or place < len(paths)
             conversion.add(region, is_clean)
     if own:
         conversion.add(copied_region(), is_clean)

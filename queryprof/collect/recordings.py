@@ -81,11 +81,11 @@ class ProcessRecording(NamedTuple):
             TraceError: a part cannot be read.
             MovedError: a part has gone.
         """
-        goes_on = self.region is not None and not self.is_in_parts
+        continues = self.region is not None and not self.is_in_parts
         for place, path in enumerate(self.parts, 1):
             try:
                 part = Region(path=path)
-                part.goes_on = goes_on or place < len(self.parts)
+                part.continues = continues or place < len(self.parts)
             except TraceError as error:
                 if os.path.lexists(path):
                     raise
@@ -96,7 +96,7 @@ class ProcessRecording(NamedTuple):
                 yield part
             finally:
                 part.close()
-        if goes_on and self.region is not None:
+        if continues and self.region is not None:
             yield self.region
 
     def refuse_changes(self) -> None:

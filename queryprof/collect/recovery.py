@@ -167,7 +167,7 @@ def _is_copy_of(path: str, identity: Identity) -> bool:
 def _last_turn_and_mtime(path: str) -> tuple[int, int]:
     try:
         with opened_region(path) as region:
-            return int(region["turn_unix_ns"]), _modified_ns(path)
+            return int(region["alive_unix_ns"]), _modified_ns(path)
     except TraceError:
         return 0, 0
 

@@ -161,7 +161,8 @@ def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
         steps = totals.vm_steps or 0.0
         if not group.reads or frame is None or steps < CHEAP_STEPS or totals.full_scan_steps:
             continue
-        if not returns_only_a_count(group.statement) or not program.lines.asks_whether_any(frame):
+        is_count = returns_only_a_count(group.statement)
+        if not is_count or not program.lines.only_tests_existence(frame):
             continue
         library = program.library(group.statement)
         yield program.make_finding(

@@ -24,7 +24,7 @@ queries read half of the rows or more.
 MANY_ROWS = 1_000
 """A query with fewer joined rows in all takes no time that two queries could save."""
 
-UNKNOWN_ROWS = "It is unknown how many rows each table adds."
+UNKNOWN_ROWS = "queryprof does not know how many rows of each joined table match."
 
 SEPARATE_AGGREGATES = (
     "Compute the aggregates of each table in their own subquery or query, such as (SELECT count(*)"

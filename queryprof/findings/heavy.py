@@ -133,8 +133,8 @@ def _has_known_fix(group: StatementGroup) -> bool:
 
 
 def _saved_ns(group: StatementGroup) -> float:
-    """Return the time that the program saves without statements of MAINTENANCE_KINDS. A library
-    reads the schema in a loop of its own, and builds objects of it: the line's time counts.
+    """Return the time saved if the program no longer executes the group's statement. For a read of
+    the schema this is the time of the line, in which a library also builds objects.
     """
     timed = sum(one.executions for one in group.line_times)
     if not is_schema_read(group) or not timed:

@@ -35,7 +35,8 @@ BIGGER_CACHE = (
 
 BIGGER_CACHE_TO_READ = (
     "The pages do not stay in SQLite's page cache. Enlarge the cache (PRAGMA cache_size = -200000"
-    " is 200 MB), and keep the connection open. Writes of another process also empty the cache."
+    " is 200 MB), and keep the connection open. A write on another connection also empties the"
+    " cache."
 )
 
 FEW_READS = 5

@@ -25,7 +25,7 @@ def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float
 
     Returns:
         Nanoseconds. None if the line was not timed, if a library executes the statement in a loop
-        of its own, or if the line's function calls itself: a pass includes the inner passes.
+        of its own, or if the line's function is recursive (a pass would include inner passes).
     """
     passes, timed = sum(one.passes for one in times), sum(one.executions for one in times)
     if passes <= 0 or not passes <= timed < LOOP_EXECUTIONS * passes:

@@ -31,9 +31,9 @@ def parallel_threads_doubt(group: StatementGroup) -> str:
         return ""
     number = f"{group.threads} threads" if group.threads < MAX_THREADS else "Many threads"
     return (
-        f"{number} run it: their waits for each other (the interpreter's lock) are not counted."
-        f" If each execution took the median, the total would be {duration(group.total_median_ns)}"
-        f" instead of {duration(group.steady_ns)}."
+        f"{number} run this query at the same time, and wait for the interpreter's lock. The saving"
+        f" leaves these waits out: {duration(group.total_median_ns)}, as if each execution took the"
+        f" median, instead of {duration(group.steady_ns)}."
     )
 
 

@@ -30,7 +30,7 @@ class SourceLines(Protocol):
         or "".
         """
 
-    def asks_whether_any(self, frame: Frame) -> bool:
+    def only_tests_existence(self, frame: Frame) -> bool:
         """Return whether a line uses the number that its query returns only to ask whether there
         are rows.
         """
@@ -51,7 +51,7 @@ class UnknownSourceLines:
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
         return ""
 
-    def asks_whether_any(self, frame: Frame) -> bool:  # noqa: ARG002
+    def only_tests_existence(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
 

@@ -47,13 +47,13 @@ class Taken(NamedTuple):
 
     Attributes:
         path: valid while the descriptor of its directory is open.
-        goes_on: whether a later file has the executions that were unfinished at the end of this
+        continues: whether a later file has the executions that were unfinished at the end of this
             file.
     """
 
     name: str
     path: str
-    goes_on: bool
+    continues: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Batches:
         with self.opened(name) as batch:
             for window in windows:
                 part = os.path.basename(window.path)
-                taken = part if window.goes_on else f"{LAST}{part}"
+                taken = part if window.continues else f"{LAST}{part}"
                 # The process may have removed the file, because it keeps only the latest windows.
                 with suppress(FileNotFoundError):
                     os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)

@@ -228,7 +228,7 @@ def _sum_of(files: Sequence[Taken]) -> Profile:
         conversion = RegionConversion(store, calls=NO_CALLS)
         for file in sorted(files, key=_order):
             with opened_region(file.path) as region:
-                region.goes_on = region.goes_on and file.goes_on
+                region.continues = region.continues and file.continues
                 conversion.add(region)
         return profile_from_connection(store.connection)
     finally:

@@ -49,7 +49,7 @@ from queryprof.planner.tried_index import (
     plain_indexes,
     wider_indexes,
 )
-from queryprof.planner.tried_plans import TRIED, USED, is_as_good, is_by_range
+from queryprof.planner.tried_plans import TRIED_INDEX_PREFIX, USED, is_as_good, is_by_range
 from queryprof.planner.values import name_all_placeholders, null_values
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.names import quoted
@@ -162,7 +162,7 @@ class StatementTrial:
             self.judge.execute(EMPTY, f"DROP INDEX {quoted(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self.plan_with(wide)
-        is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
+        is_covering = any(f"USING COVERING INDEX {TRIED_INDEX_PREFIX}0" in step for step in after)
         return self.create_sql(wide) if is_covering and is_as_good(before, after) else ""
 
     def create_sql(self, indexes: Sequence[TriedIndex]) -> str:
@@ -317,7 +317,7 @@ class StatementTrial:
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self.undone(), suppress(StatementError):
-                    self.judge.execute(EMPTY, index.sql(f"{TRIED}0", quoted))
+                    self.judge.execute(EMPTY, index.sql(f"{TRIED_INDEX_PREFIX}0", quoted))
                     found.append(index)
         return found
 
@@ -360,7 +360,7 @@ class StatementTrial:
         """
         with self.undone():
             for number, index in enumerate(indexes):
-                self.judge.execute(EMPTY, index.sql(f"{TRIED}{number}", quoted))
+                self.judge.execute(EMPTY, index.sql(f"{TRIED_INDEX_PREFIX}{number}", quoted))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:

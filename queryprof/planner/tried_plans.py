@@ -8,10 +8,10 @@ import secrets
 from queryprof.analysis.plans import Steps
 from queryprof.planner.better_plans import comparison_count, sorting_in
 
-TRIED = f"queryprof_{secrets.token_hex(4)}_"
+TRIED_INDEX_PREFIX = f"queryprof_{secrets.token_hex(4)}_"
 """The prefix of tried indexes' names. It is random, so that no database contains it."""
 
-USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$")
+USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED_INDEX_PREFIX}(\d{{1,4}})(?: \((.*)\))?$")
 
 
 def is_as_good(before: Steps, after: Steps) -> bool:

@@ -102,7 +102,7 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
 
 
 @cache
-def asks_whether_any(text: str, line: int) -> bool:
+def only_tests_existence(text: str, line: int) -> bool:
     """Return whether a line uses the number that its query returns only to ask whether there are
     rows, as in `if query.count():` or `total = query.count()` before `if total == 0:`.
     """

@@ -21,8 +21,8 @@ from queryprof.program.source_loops import (
     needs_previous_row,
 )
 from queryprof.program.source_uses import (
-    asks_whether_any,
     attributes_appended_to,
+    only_tests_existence,
     row_reduction,
 )
 
@@ -77,12 +77,12 @@ class Sources:
         text = self._unchanged_text(frame.file)
         return row_reduction(text, frame.line, attribute) if text else ""
 
-    def asks_whether_any(self, frame: Frame) -> bool:
+    def only_tests_existence(self, frame: Frame) -> bool:
         """Return whether a frame's line uses the number that its query returns only to ask whether
         there are rows; False without the source.
         """
         text = self._unchanged_text(frame.file)
-        return bool(text) and asks_whether_any(text, frame.line)
+        return bool(text) and only_tests_existence(text, frame.line)
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from queryprof.planner.values import placeholders
-from queryprof.proof.parameters import Parameters, placeholder_number
+from queryprof.proof.parameters import Parameters, placeholder_index
 from queryprof.proof.rewriting import (
     RewriteTrial,
     Rewriting,
@@ -112,7 +112,7 @@ def _compared_columns(where: exp.Expr) -> dict[int, str]:
     for equal in where.find_all(exp.EQ):
         for one, other in ((equal.this, equal.expression), (equal.expression, equal.this)):
             if isinstance(one, exp.Column) and isinstance(other, exp.Placeholder):
-                found.setdefault(placeholder_number(node_sql(other)), one.name)
+                found.setdefault(placeholder_index(node_sql(other)), one.name)
     return found
 
 
@@ -154,7 +154,7 @@ class _JoinedQuery:
         own = [f"outer_{''.join(c if c.isalnum() else '_' for c in name)}" for name in self.names]
         condition = select.args["where"].this
         for one in list(condition.find_all(exp.Placeholder)):
-            if placeholder_number(node_sql(one)) == before + self.place:
+            if placeholder_index(node_sql(one)) == before + self.place:
                 one.replace(exp.column(own[self.number], "outer_rows"))
         source = select.args["from_"].this
         table, on = node_sql(source), node_sql(condition)
@@ -190,7 +190,7 @@ class _JoinedQuery:
         return any(
             isinstance(one, exp.Column)
             and isinstance(other, exp.Placeholder)
-            and placeholder_number(node_sql(other)) == before + self.place
+            and placeholder_index(node_sql(other)) == before + self.place
             and self.is_unique(table, one.name)
             for one, other in ((equal.this, equal.expression), (equal.expression, equal.this))
         )

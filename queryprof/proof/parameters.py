@@ -12,7 +12,7 @@ def numbered(number: int) -> str:
     return f"{NAME}{number + 1}"
 
 
-def placeholder_number(placeholder: str) -> int:
+def placeholder_index(placeholder: str) -> int:
     return int(placeholder.removeprefix(NAME)) - 1
 
 
@@ -56,13 +56,13 @@ class Parameters:
         return numbered(len(self._values) - 1)
 
     def value(self, placeholder: str) -> object:
-        return self._values[placeholder_number(placeholder)]
+        return self._values[placeholder_index(placeholder)]
 
     def restore_placeholders(self, sql: str) -> tuple[str, Values]:
         """Return the text as a program would write it, and its values. The values have names if all
         parameters had names.
         """
-        numbers = [placeholder_number(name) for name in placeholders(sql)]
+        numbers = [placeholder_index(name) for name in placeholders(sql)]
         names = [self._names[number] for number in numbers]
         if numbers and all(names) and len(set(numbers)) == len(set(names)):
             named = dict(zip(names, (self._values[number] for number in numbers), strict=True))

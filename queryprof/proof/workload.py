@@ -32,7 +32,7 @@ from queryprof.sql.clauses import (
 from queryprof.sql.tokens import Token, tokens_of
 
 MAX_STATEMENTS = 300
-SHARE = 0.9995
+CONSIDERED_TIME_SHARE = 0.9995
 """A share of the recorded time. Statements beyond it are not considered."""
 
 LIMIT = 20
@@ -135,7 +135,7 @@ def recorded_queries(
     seen_ns = 0
     for statement, sums in sorted(spent.items(), key=lambda one: -one[1][0]):
         ns, executions, rows, steps, counted = sums
-        is_notable = len(found) < MAX_STATEMENTS and seen_ns <= SHARE * all_ns
+        is_notable = len(found) < MAX_STATEMENTS and seen_ns <= CONSIDERED_TIME_SHARE * all_ns
         if not is_notable and verb_of(statement) not in INSERTS:
             continue
         seen_ns += ns

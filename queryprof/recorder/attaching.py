@@ -83,7 +83,7 @@ class CannotSignalError(AttachError):
 
 
 class AttachedProcess:
-    """A process that records itself for this command, until `end`.
+    """A process that `queryprof attach` has made record itself. `end` stops the recording.
 
     Attributes:
         pid: the process id.

@@ -134,7 +134,7 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
         if is_still:
             break
     found = [_aggregate(region, row) for row in rows]
-    if is_still and not region.goes_on:
+    if is_still and not region.continues:
         _PendingCalls(region, found).add_ended_calls(calls)
     for row in found:  # the process may have been killed between the two sums
         row.self_ns = min(row.self_ns, row.total_ns)

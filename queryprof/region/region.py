@@ -44,7 +44,7 @@ HEADER: dict[type, tuple[str, ...]] = {
         "pid_namespace",
         "start_time",
         "state",
-        "turn_unix_ns",
+        "alive_unix_ns",
         "part_begun",
         "part_ended",
         "lost_windows",
@@ -55,7 +55,8 @@ HEADER: dict[type, tuple[str, ...]] = {
 }
 """Values of the header that are read first."""
 
-MAX_DESCRIPTION_BYTES = 1 << 16
+MAX_LAYOUT_BYTES = 1 << 16
+"""Maximum size of the description of the columns, in bytes."""
 MAX_READINGS = 20
 """Maximum number of readings of a row that is being changed."""
 
@@ -75,7 +76,7 @@ class Region:
 
     Attributes:
         state: RECORDS, ENDED or PART.
-        goes_on: whether a later part, or the region, contains the executions that were unfinished
+        continues: whether a later part, or the region, contains the executions that were unfinished
             at the end of this region.
         file: the descriptor; -1 without a file.
 
@@ -116,7 +117,7 @@ class Region:
         except TraceError:
             self.close()
             raise
-        self.goes_on = self.state == PART
+        self.continues = self.state == PART
         self.facts: tuple[int, dict[str, Any]] | None = None  # by the offset of the text
         self._texts = b""
         self._known: dict[int, str] = {NONE: ""}
@@ -134,7 +135,7 @@ class Region:
                 f"{self.path}: was recorded by another version of queryprof; read it with that"
                 " version"
             )
-        if magic != MAGIC or length > MAX_DESCRIPTION_BYTES:
+        if magic != MAGIC or length > MAX_LAYOUT_BYTES:
             raise ValueError("no region")
         if self._bytes > MAX_FILE_BYTES:
             raise ValueError("too large")
@@ -142,7 +143,7 @@ class Region:
         self.tables = {table.name: table for table in tables}
         if self._head.at:  # the header begins with the magic number
             raise ValueError("its header is elsewhere")
-        if self._head.row_bytes > min(self._bytes, MAX_DESCRIPTION_BYTES):
+        if self._head.row_bytes > min(self._bytes, MAX_LAYOUT_BYTES):
             raise ValueError("its header is too long")
         self._order = [table.name for table in tables]
         for table in tables:

@@ -54,13 +54,13 @@ class Places:
         plain = frame.function.startswith(("<", "(")) or not frame.function
         return frame.function if plain else frame.function + "()"
 
-    def frame(self, frame: Frame) -> str:
+    def frame_text(self, frame: Frame) -> str:
         """Return a frame's function and file:line."""
         return f"{self.function(frame)} {self.where(frame)}".rstrip()
 
     def site(self, site: CallSite) -> str:
         """Return a call site's function and file:line."""
-        return self.frame(site.frame) if site.frame else "(unknown)"
+        return self.frame_text(site.frame) if site.frame else "(unknown)"
 
 
 def file_and_line(file: str, line: int) -> str:

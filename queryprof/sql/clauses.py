@@ -41,7 +41,7 @@ COMPARES = frozenset(
     {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"}
 )
 CHOOSING = frozenset({"WHERE", "ON"})
-OTHER_CLAUSES = frozenset(
+NON_FILTER_CLAUSES = frozenset(
     {
         "SELECT",
         "FROM",
@@ -63,7 +63,7 @@ AROUND_OPERANDS = frozenset(
     {
         *COMPARES,
         *CHOOSING,
-        *OTHER_CLAUSES,
+        *NON_FILTER_CLAUSES,
         "AND",
         "OR",
         "NOT",
@@ -243,7 +243,7 @@ def _find_comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
             clauses.append(clauses[-1])
         elif mark == ")":
             del clauses[max(1, token.depth + 1) :]
-        elif mark in CHOOSING | OTHER_CLAUSES:
+        elif mark in CHOOSING | NON_FILTER_CLAUSES:
             clauses[-1] = "CONFLICT" if _is_at(tokens, place + 1, "CONFLICT") else mark
         elif mark in COMPARES and token.depth <= MAX_DEPTH:
             left = place - 1 - _is_at(tokens, place - 1, "NOT")

@@ -19,7 +19,7 @@ MIN_STATEMENT_SHARE = 0.01
 MAX_SERIES = 200
 """Maximum number of statements with their own series, over all services."""
 
-MAX_HIDDEN = 10_000
+MAX_UNPUBLISHED_STATEMENTS = 10_000
 """Maximum number of statements without a series whose time is tracked. Above this number, the
 statements with the least time start again from 0.
 """
@@ -133,8 +133,8 @@ class MetricSeries:
             ):
                 break
             self._shown.add(statement)
-        if len(self._hidden_ns) > MAX_HIDDEN:
-            kept = set(largest_first[: MAX_HIDDEN // 2])
+        if len(self._hidden_ns) > MAX_UNPUBLISHED_STATEMENTS:
+            kept = set(largest_first[: MAX_UNPUBLISHED_STATEMENTS // 2])
             self._hidden_ns = {k: ns for k, ns in self._hidden_ns.items() if k.statement in kept}
 
 

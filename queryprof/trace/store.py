@@ -175,7 +175,7 @@ class TraceStore:
         self.connection.execute(f"DELETE FROM {table.name}")
         self.add(table.name, _align_starts(table, width_ns, rows))
 
-    def update(
+    def merge_into_row(
         self, table: str, number: int, roles: Sequence[int], values: Mapping[str, object]
     ) -> None:
         """Add values to the row with this id, in columns with these roles."""

@@ -184,17 +184,17 @@ class RecentRequests:
             elif request.unknown == LONG:
                 request.queries, request.database_ns = figures
             for other in self._running.values():
-                self._count_ended(other)
+                self._note_other_ended(other)
             request.end_unix_ns = unix_ns()
             request.ended = next(self._ends)
             self._kept.append(request)
 
-    def _count_ended(self, other: RunningRequest) -> None:
+    def _note_other_ended(self, running: RunningRequest) -> None:
         """Note that another request has ended while this one runs. A stream may run forever."""
-        other.beside += 1
-        if other.beside > MAX_ENDED_DURING and other.block is not None:
-            meter.close(other.block)
-            other.block, other.request.unknown = None, LONG
+        running.beside += 1
+        if running.beside > MAX_ENDED_DURING and running.block is not None:
+            meter.close(running.block)
+            running.block, running.request.unknown = None, LONG
 
     def ended_since(self, first: int, ended: int) -> list[Request]:
         """Return the requests from number `first` on that ended after position `ended`, in that

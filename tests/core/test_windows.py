@@ -130,7 +130,7 @@ def test_the_call_after_a_border_is_the_next_windows() -> None:
             execute(connection)
             executed += 1
         with opened_region(str(parts()[0])) as part:
-            ended_ns = int(part["turn_unix_ns"])
+            ended_ns = int(part["alive_unix_ns"])
         assert session.is_on
         ((of_part, _),) = [_calls(str(path)) for path in parts()]
     connection.close()
@@ -160,7 +160,7 @@ def test_a_window_ends_when_it_last_did_something() -> None:
         _core.configure_windows(HOUR_NS, 48)
         _core.end_window(time.time_ns() + HOUR_NS)
         with opened_region(str(parts()[0])) as part:
-            assert int(part["turn_unix_ns"]) < last_ns + idle_ns / 2
+            assert int(part["alive_unix_ns"]) < last_ns + idle_ns / 2
         header = Region(_core.region())
         assert header["part_start_unix_ns"] % HOUR_NS == 0
         execute(connection)
@@ -201,10 +201,10 @@ def test_as_many_as_are_kept_lose_nothing() -> None:
     assert process.lost_windows == 0
 
 
-def execute_for_turns(connection: sqlite3.Connection, turns: int) -> int:
-    """Execute until this many turns have passed. Return the number of executions."""
-    first, executed = Region(_core.region())["turns"], 0
-    while Region(_core.region())["turns"] < first + turns:
+def execute_for_rounds(connection: sqlite3.Connection, rounds: int) -> int:
+    """Execute until this many rounds of periodic work have passed. Return the number of executions."""
+    first, executed = Region(_core.region())["rounds"], 0
+    while Region(_core.region())["rounds"] < first + rounds:
         execute(connection)
         executed += 1
     return executed
@@ -225,12 +225,12 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
         else:
             tmp_path.rename(moved)
-        executed += execute_for_turns(connection, 2)
+        executed += execute_for_rounds(connection, 2)
         if fault == "too large":
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         else:
             moved.rename(tmp_path)
-        executed += execute_for_turns(connection, 2)
+        executed += execute_for_rounds(connection, 2)
         assert not parts()  # the next window end retries
         border()
         assert len(parts()) == 1

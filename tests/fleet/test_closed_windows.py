@@ -33,8 +33,8 @@ def taken() -> list[tuple[str, bool]]:
     """Return the kinds of files that can be taken, and whether each is still being continued."""
     found, left_out = closed_windows("place")
     assert left_out == []
-    names = [(os.path.basename(one.path), one.goes_on) for one in found]
-    return [(name[-6:-5] if "-" in name else "copy", goes_on) for name, goes_on in names]
+    names = [(os.path.basename(one.path), one.continues) for one in found]
+    return [(name[-6:-5] if "-" in name else "copy", continues) for name, continues in names]
 
 
 def test_a_part_that_its_region_still_holds_stays() -> None:

@@ -13,7 +13,7 @@ from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame, Plan
-from queryprof.program.source_uses import asks_whether_any, row_reduction
+from queryprof.program.source_uses import only_tests_existence, row_reduction
 
 pytestmark = pytest.mark.once
 
@@ -157,7 +157,7 @@ def test_rows_that_python_filters(code: str, use: str) -> None:
     ],
 )
 def test_a_number_that_is_only_compared_with_zero(code: str, is_asked: bool) -> None:
-    assert asks_whether_any(f"async def f(query, user):\n    {code}\n", 2) == is_asked
+    assert only_tests_existence(f"async def f(query, user):\n    {code}\n", 2) == is_asked
 
 
 class Uses(UnknownSourceLines):
@@ -206,7 +206,7 @@ def test_a_use_has_words_for_each_library() -> None:
 class Asks(UnknownSourceLines):
     """Source whose lines ask whether there are rows."""
 
-    def asks_whether_any(self, frame: Frame) -> bool:
+    def only_tests_existence(self, frame: Frame) -> bool:
         return True
 
 

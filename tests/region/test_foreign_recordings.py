@@ -119,7 +119,7 @@ def test_of_two_copies_the_later_counts(program: Program) -> None:
     (region,) = map(Path, regions_of_trace("x.qprof"))
     shutil.copy2(region, "x.qprof.7.1.live")
     shutil.copy2(region, "x.qprof.7.2.live")
-    at = column_at(region, "turn_unix_ns")
+    at = column_at(region, "alive_unix_ns")
     for name, turn in (("x.qprof.7.1.live", 1), ("x.qprof.7.2.live", 2)):
         patch(Path(name), at, turn.to_bytes(8, "little"))
     with opened_region("x.qprof.7.1.live") as older:

@@ -44,8 +44,10 @@ def test_durations_have_three_digits(text: str, ns: float | None) -> None:
 def test_an_unknown_line_is_shown_as_unknown() -> None:
     """Compiled code has no known line; built-in code has no file."""
     places = Places()
-    assert places.frame(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
-    assert places.frame(Frame("(unknown)", "", 0)) == "(unknown)"
+    assert (
+        places.frame_text(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
+    )
+    assert places.frame_text(Frame("(unknown)", "", 0)) == "(unknown)"
 
 
 def test_averages() -> None:

@@ -74,7 +74,7 @@ def test_what_it_did_before_stays_in_the_others() -> None:
 
 def test_there_are_at_most_so_many_series(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SERIES", 3)
-    monkeypatch.setattr(module, "MAX_HIDDEN", 10)
+    monkeypatch.setattr(module, "MAX_UNPUBLISHED_STATEMENTS", 10)
     counters = MetricSeries()
     for number in range(50):
         counters.add([process(activity(f"S{number}", 10**6))])

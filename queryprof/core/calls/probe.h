@@ -18,8 +18,8 @@
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/operations.h"
+#include "runtime/periodic_work.h"
 #include "runtime/thread_local.h"
-#include "runtime/turn.h"
 #include "sql/words.h"
 #include "stacks/frames.h"
 #include "threads/threads.h"
@@ -74,7 +74,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     qp_thread *thread = call->thread;
     if (!result || call->nested_ticks || call->active.work.any || thread->active != &call->active ||
         thread->running_loop || call->recording != qp_recording || ticks >= e->notable_ticks ||
-        !qp_clock.counter || end_ticks >= qp_turn_due_ticks) {
+        !qp_clock.counter || end_ticks >= qp_periodic_due_ticks) {
         qp_call_end(call, result);
         return;
     }

@@ -146,8 +146,9 @@ static inline bool begin_execution(qp_call *call)
         qp_first_run_begin(call, connection, ours);
     }
     push_active(call, &e->meter);
-    e->started_ticks = call->active.start_ticks; /* readers see the call in progress: */
-    e->ticks = 0;                                /* it has no duration yet */
+    /* Readers see a call in progress: it has a start and no duration. */
+    e->started_ticks = call->active.start_ticks;
+    e->ticks = 0;
     return true;
 }
 

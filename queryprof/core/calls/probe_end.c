@@ -16,7 +16,7 @@
 #include "loops/steps.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
-#include "runtime/turn.h"
+#include "runtime/periodic_work.h"
 #include "stacks/call_paths.h"
 #include "sums/errors.h"
 #include "sums/parameters.h"
@@ -162,7 +162,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         qp_execution_abandon(e);
         return 0;
     }
-    int64_t notable_ticks = qp_exemplar_floor_ticks(e->meter.key.statement);
+    int64_t notable_ticks = qp_exemplar_sample_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
     /* The slowest executions are sampled as well: otherwise only the first execution of a rare
      * statement would count. Slow executions all are, because they may be few. */
@@ -312,9 +312,10 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    /* qp_turn_run comes first: a window may end in it, and this call belongs to the next window. */
-    if (now >= qp_turn_due_ticks) {
-        qp_turn_run();
+    /* qp_periodic_run comes first: a window may end in it, and this call belongs to the next
+     * window. */
+    if (now >= qp_periodic_due_ticks) {
+        qp_periodic_run();
     }
     end_call(call, result, now);
     qp_call_release(call);

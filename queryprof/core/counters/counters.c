@@ -13,7 +13,7 @@
 #include "runtime/exception.h"
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
-#include "sqlite/change_counter.h"
+#include "sqlite/changes_value.h"
 #include "sqlite/library.h"
 #include "sqlite/statement_objects.h"
 
@@ -159,7 +159,7 @@ const char *qp_counters_start(const char *library, PyObject *connection)
     if (reason) {
         return reason;
     }
-    qp_change_counter_find(qp_connection_db(connection));
+    qp_changes_value_find(qp_connection_db(connection));
     qp_counting.epoch++;
     qp_counting.is_on = true;
     if (qp_sqlite.auto_extension((void (*)(void))on_open) != 0) {

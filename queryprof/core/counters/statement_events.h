@@ -68,6 +68,6 @@ void qp_trace_renew_events(qp_traced_connection *traced);
 /* Returns the meter of the call that began last in this thread, or NULL. */
 qp_meter *qp_meter_here(void);
 
-/* Returns the call of this thread in which the statement started, if the statement is not
- * identified yet; or NULL. */
+/* Returns this thread's call that started the statement. Returns NULL if there is none, or if its
+ * statement is identified already. */
 qp_active_call *qp_call_that_started(const void *statement);

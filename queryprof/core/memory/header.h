@@ -22,7 +22,7 @@ typedef struct {
     uint32_t timeline_shift[2];
     int64_t timeline_first[2];
     int64_t start_unix_ns;
-    int64_t turn_unix_ns; /* time of the last turn: the process was alive then */
+    int64_t alive_unix_ns; /* time of the last round of periodic work: the process was alive then */
     double ns_per_tick;
     uint64_t base_ticks; /* the same instant as base_unix_ns */
     int64_t base_unix_ns;
@@ -34,7 +34,7 @@ typedef struct {
     int64_t own_read_bytes; /* bytes that the core itself read and wrote */
     int64_t own_written_bytes;
     int64_t own_ns; /* queryprof's own time: see qp_own_ticks */
-    uint32_t turns;
+    uint32_t rounds;
     /* The number of the last part that contains these sums, and of the last part after which the
      * sums were emptied. They differ only after a part was written and before the sums are
      * emptied. */

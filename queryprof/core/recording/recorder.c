@@ -24,8 +24,8 @@
 #include "runtime/complaint.h"
 #include "runtime/exception.h"
 #include "runtime/operations.h"
+#include "runtime/periodic_work.h"
 #include "runtime/recording.h"
-#include "runtime/turn.h"
 #include "sharing/checkpoint.h"
 #include "sharing/parts.h"
 #include "sharing/region_file.h"
@@ -63,7 +63,7 @@ static void write_header(void)
     qp_head->ns_per_tick = qp_clock.ns_per_tick;
     qp_head->base_ticks = qp_clock.base_ticks;
     qp_head->base_unix_ns = qp_clock.base_unix_ns;
-    qp_head->turn_unix_ns = qp_ticks_to_unix_ns(qp_clock_ticks());
+    qp_head->alive_unix_ns = qp_ticks_to_unix_ns(qp_clock_ticks());
     qp_head->lost_counters = qp_counters_lost_statements() - before_part.lost_counters;
     qp_head->unseen_files = qp_connections_with_own_vfs();
     qp_head->own_ns = qp_ticks_to_ns(qp_own_ticks - before_part.own_ticks);
@@ -107,14 +107,14 @@ static void end_due_window(void)
     }
 }
 
-/* Does the work of a turn (runtime/turn.h). */
-static bool do_turn(uint64_t now_ticks)
+/* Does the work of a round (runtime/periodic_work.h). */
+static bool do_periodic_work(uint64_t now_ticks)
 {
     end_due_window();
     flush_all(false);
     qp_thread_usage_store();
-    qp_head->turn_unix_ns = qp_ticks_to_unix_ns(now_ticks);
-    qp_head->turns++;
+    qp_head->alive_unix_ns = qp_ticks_to_unix_ns(now_ticks);
+    qp_head->rounds++;
     qp_written_bytes before = qp_written_so_far;
     qp_checkpoint_copy_slice();
     qp_region_retry_share();
@@ -137,11 +137,11 @@ static void begin_recording(void)
     write_header();
     qp_rows_clear(QP_HELD_ROWS);
     qp_rows_add(QP_HELD_ROWS, QP_HELD); /* if there is no room, currently held locks are unknown */
-    qp_head->start_unix_ns = qp_head->turn_unix_ns;
+    qp_head->start_unix_ns = qp_head->alive_unix_ns;
     qp_window_begin_part(qp_head->start_unix_ns);
     qp_recording = ++recordings;
     cannot_write = has_complained = false;
-    qp_turn_start(do_turn);
+    qp_periodic_start(do_periodic_work);
 }
 
 int qp_recorder_start(void)
@@ -176,7 +176,7 @@ int qp_recorder_start(void)
 void qp_recorder_stop(void)
 {
     qp_recording = 0;
-    qp_turn_stop();
+    qp_periodic_stop();
     qp_checkpoint_configure("", 0, false);
     qp_workload_set_prefix("", 0);
     qp_line_choice_clear();
@@ -269,7 +269,7 @@ void qp_recorder_after_fork(void)
     }
     qp_recorder_clear();
     qp_head->unasked_plans = 0;
-    qp_head->turns = 0;
+    qp_head->rounds = 0;
     begin_recording();
 }
 
@@ -324,11 +324,11 @@ bool qp_recorder_end_part(void)
 void qp_recorder_end_window(int64_t unix_ns)
 {
     uint32_t recording = qp_recording;
-    int64_t last_unix_ns = qp_head->turn_unix_ns;
+    int64_t last_unix_ns = qp_head->alive_unix_ns;
     qp_line_passes_flush();
-    flush_all(false);                     /* held locks are counted in the window in which they
-                                           * end */
-    qp_head->turn_unix_ns = last_unix_ns; /* the window ends at its last turn */
+    flush_all(false);                      /* held locks are counted in the window in which they
+                                            * end */
+    qp_head->alive_unix_ns = last_unix_ns; /* the window ends at its last round */
     bool is_written = qp_recording == recording && end_part(true);
     if (qp_recording != recording) {
         return;

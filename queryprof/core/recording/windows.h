@@ -1,9 +1,9 @@
 /* Windows: the hours of the day (or another length) that divide a recording.
  *
- * Windows begin at the multiples of their length since 1970 (UTC). A window is written at the first
- * turn (runtime/turn.h) after its end: a call that ends at least a second after the last turn
- * writes the window's data to a part, which is a separate file. A window has several parts if
- * tables were full, or if blocks were recorded separately. */
+ * Windows begin at the multiples of their length since 1970 (UTC). A window is written in the first
+ * round of periodic work (runtime/periodic_work.h) after its end: a call that ends at least a
+ * second after the last round writes the window's data to a part, which is a separate file. A
+ * window has several parts if tables were full, or if blocks were recorded separately. */
 #pragma once
 
 #include <stdbool.h>

@@ -53,7 +53,7 @@ int64_t qp_clock_monotonic_ns(void);
 void qp_clock_use_system(void);
 
 #ifdef QP_FAULT_INJECTION
-/* Stops the clock at an instant (for tests); 0: the clock runs. */
+/* Stops the clock at `ns` (for tests); 0 lets it run again. */
 void qp_clock_freeze(int64_t ns);
 #endif
 

@@ -20,9 +20,9 @@ struct qp_native_thread {
     PyThread_type_lock wake; /* a held lock; released to wake the thread */
     PyThread_type_lock done; /* a lock that is held until the thread has ended */
     _Atomic bool ending;
-    double (*turn)(void *);
+    double (*work)(void *);
     void *argument;
-    double interval_s; /* until the first turn */
+    double interval_s; /* until the first work */
     bool is_running;
     pthread_t thread;
     long kernel_id; /* Linux's number of the thread */
@@ -38,7 +38,7 @@ static void run_turns(void *argument)
         if (atomic_load(&self->ending)) {
             break;
         }
-        interval_s = self->turn(self->argument);
+        interval_s = self->work(self->argument);
     }
     PyThread_release_lock(self->done);
 }
@@ -110,13 +110,13 @@ static void free_thread(qp_native_thread *self)
     PyMem_RawFree(self);
 }
 
-qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, double interval_s)
+qp_native_thread *qp_native_thread_new(double (*work)(void *), void *argument, double interval_s)
 {
     qp_native_thread *self = PyMem_RawCalloc(1, sizeof *self);
     if (self) {
         self->wake = PyThread_allocate_lock();
         self->done = PyThread_allocate_lock();
-        self->turn = turn;
+        self->work = work;
         self->argument = argument;
         self->interval_s = interval_s;
         if (self->wake && self->done) {

@@ -10,9 +10,9 @@
 extern uint32_t qp_recording;
 
 /* queryprof's own time in ticks. The time is measured for rare work (scans of texts, requests for
- * plans, lookups of statements), for turns, and for 1 of QP_OWN_SAMPLING calls, which represents
- * all of these calls. QP_OWN_SAMPLING is prime, so that the sampling is not in step with the work
- * that is done for 16 calls together. The caller must hold the GIL. */
+ * plans, lookups of statements), for periodic work, and for 1 of QP_OWN_SAMPLING calls, which
+ * represents all of these calls. QP_OWN_SAMPLING is prime, so that the sampling is not in step with
+ * the work that is done for 16 calls together. The caller must hold the GIL. */
 extern int64_t qp_own_ticks;
 enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 

@@ -168,7 +168,7 @@ void qp_checkpoint_copy_slice(void)
         copy.ticks = from;
         copy.next_s = 2 * copy.next_s < copy.interval_s ? 2 * copy.next_s : copy.interval_s;
     }
-    /* Copy everything within one interval, in turns of a second each. */
+    /* Copy everything within one interval, in rounds of a second each. */
     size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
     copy.is_busy = true;
     PyThreadState *released = PyEval_SaveThread();

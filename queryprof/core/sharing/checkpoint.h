@@ -1,9 +1,10 @@
 /* Copies of the region on a disk, for machines and containers that are shut down, and for processes
  * without shared memory.
  *
- * A copy is written in slices, one per turn (see runtime/turn.h), so that no turn takes long. A
- * copy is complete within one interval. The slices of a copy are from different moments. The sums
- * are copied before the names to which they refer, so the copy contains every name.
+ * A copy is written in slices, one per round of periodic work (runtime/periodic_work.h), so that no
+ * round takes long. A copy is complete within one interval. The slices of a copy are from different
+ * moments. The sums are copied before the names to which they refer, so the copy contains every
+ * name.
  */
 #pragma once
 

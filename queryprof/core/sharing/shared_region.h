@@ -24,7 +24,8 @@ void qp_region_set_directories(const char *directories, const char *name);
 /* Makes the region a file. The caller must hold the GIL. */
 void qp_region_share(void);
 
-/* Must be called at a turn. Requests another try at the next call, if no descriptor was free. */
+/* Must be called in periodic work. Requests another try at the next call, if no descriptor was
+ * free. */
 void qp_region_retry_share(void);
 
 /* Returns true in a forked child if there was no memory for a copy of the region. Later calls

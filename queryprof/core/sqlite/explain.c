@@ -6,7 +6,7 @@
 #include "runtime/allocation.h"
 #include "runtime/assertion.h"
 #include "runtime/clock.h"
-#include "sqlite/change_counter.h"
+#include "sqlite/changes_value.h"
 #include "sqlite/library.h"
 
 enum { STEPS = 100, DETAIL_BYTES = 200, DEPTH = 20, INDENTATION = 2 };
@@ -89,14 +89,14 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     /* changes() must be restored, because even the statement itself can call changes(): in a view,
      * a column's default, or a function of the program. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
-    bool may_ask = read && sql && (!writes || qp_change_counter_is_known());
-    int64_t changes = may_ask && writes ? qp_change_counter_read(db) : 0;
+    bool may_ask = read && sql && (!writes || qp_changes_value_is_known());
+    int64_t changes = may_ask && writes ? qp_changes_value_read(db) : 0;
     void *explained = may_ask ? prepare_statement(db, sql) : NULL;
     if (explained) {
         read_steps(explained, read);
         qp_sqlite.finalize(explained);
         if (writes) {
-            qp_change_counter_restore(db, changes);
+            qp_changes_value_restore(db, changes);
             QP_ASSERT(qp_sqlite.changes(db) == (int)changes);
         }
         size_t line = DETAIL_BYTES + DEPTH * INDENTATION;

@@ -4,7 +4,7 @@
  * The EXPLAIN runs when SQLite reports that the statement starts: SQLite has then read the schema
  * and holds the connection's mutex. The EXPLAIN does not run the statement itself. If the statement
  * writes, EXPLAIN sets changes() to 0, and queryprof restores the value. If that is impossible
- * (change_counter.h), the plan stays unknown.
+ * (changes_value.h), the plan stays unknown.
  */
 #pragma once
 

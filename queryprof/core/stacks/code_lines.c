@@ -7,7 +7,7 @@
 #include "runtime/allocation.h"
 #include "runtime/exception.h"
 #include "runtime/index.h"
-#include "runtime/turn.h"
+#include "runtime/periodic_work.h"
 #include "stacks/frames.h"
 #include "stacks/line_tables.h"
 #include "stacks/template_lines.h"
@@ -166,7 +166,8 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
     if (qp_code_lines_nearly_full()) {
-        qp_turn_request(); /* the turn empties the cache; one call adds far fewer code objects */
+        qp_periodic_request(); /* the round empties the cache; one call adds far fewer code objects
+                                */
     }
     qp_exception_put_back(&exception);
     return added;

@@ -5,9 +5,9 @@
  * A table maps the address of each living task to the call path of that line. tp_dealloc of
  * asyncio's type is replaced, so that the entry is removed when the task is freed.
  *
- * The table also has the call path of the last work that a task handed over or awaited. SQLAlchemy
- * makes the objects of its rows in a greenlet, and another thread that samples the task cannot see
- * the frames of the greenlet's parents.
+ * For each task, the table also stores the call path that last handed work to a thread or awaited
+ * it. SQLAlchemy makes the objects of its rows in a greenlet, and another thread that samples the
+ * task cannot see the frames of the greenlet's parents.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 #include "runtime/allocation.h"
 #include "runtime/compiler.h"
 #include "runtime/index.h"
-#include "runtime/turn.h"
+#include "runtime/periodic_work.h"
 #include "stacks/stacks.h"
 #include "statements/statements.h"
 #include "threads/threads.h"
@@ -115,7 +115,7 @@ static qp_aggregate *find_or_add(const qp_key *key)
         table.index.slots[slot] = count + 1;
     }
     if (count == NEARLY_FULL) {
-        qp_turn_request();
+        qp_periodic_request();
     }
     return added;
 }

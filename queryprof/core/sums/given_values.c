@@ -15,7 +15,7 @@ typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
 
 typedef struct {
     kind kind;
-    Py_ssize_t begin, end; /* place in the text; without the quotes of a literal */
+    Py_ssize_t begin, end; /* offsets in the text, without the quotes of a literal */
     Py_ssize_t index;      /* position of the parameter in a sequence, from 1; 0 if it has a name */
     int depth;             /* depth of parentheses */
 } token;

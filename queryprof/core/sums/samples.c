@@ -22,7 +22,7 @@ static struct {
                                           * none */
     int64_t *floor_ns;      /* for each statement: the duration of its fastest exemplar; 0 while a
                              * slot is free */
-    int64_t *notable_ticks; /* for each statement: see qp_exemplar_floor_ticks */
+    int64_t *notable_ticks; /* for each statement: see qp_exemplar_sample_ticks */
     qp_index samples;
     uint32_t value_bytes;
 } table;
@@ -69,7 +69,7 @@ int64_t qp_exemplar_floor_ns(uint32_t statement)
     return table.floor_ns[statement];
 }
 
-int64_t qp_exemplar_floor_ticks(uint32_t statement)
+int64_t qp_exemplar_sample_ticks(uint32_t statement)
 {
     return table.notable_ticks[statement];
 }

@@ -29,7 +29,7 @@ int64_t qp_exemplar_floor_ns(uint32_t statement);
 
 /* Returns the duration of qp_exemplar_floor_ns in ticks of the clock, but at most QP_SLOW_NS. A
  * longer execution is sampled at once. */
-int64_t qp_exemplar_floor_ticks(uint32_t statement);
+int64_t qp_exemplar_sample_ticks(uint32_t statement);
 
 /* Keeps an execution as an exemplar, or updates the exemplar with the same serial number. `of`
  * contains all fields except the texts. `sql` and `parameters` are borrowed; NULL if they are not

@@ -23,7 +23,7 @@ static void report_end(awaited *self, PyObject *result)
 static void report_resume(awaited *self)
 {
     if (self->watcher) {
-        self->watcher->goes_on(self->watcher);
+        self->watcher->continues(self->watcher);
     }
 }
 

@@ -7,7 +7,7 @@
 
 /* The watcher. The proxy owns the watcher, and calls `forget` last, which must free the watcher. */
 typedef struct qp_watcher {
-    void (*goes_on)(struct qp_watcher *self);
+    void (*continues)(struct qp_watcher *self);
     void (*pauses)(struct qp_watcher *self);
     /* Called with the result (borrowed), or NULL if an exception is set, or the coroutine was
      * closed. */

@@ -90,7 +90,7 @@ def place_to_change(finding: Finding, places: Places) -> str:
     """Return the place to change: the call, its caller and the loop around it."""
     place = places.site(finding.site)
     for caller in finding.site.callers[:1]:
-        place += f" <- {places.frame(caller)}"
+        place += f" <- {places.frame_text(caller)}"
     if finding.loop and finding.loop.frame:
         place += f", in the loop at {places.where(finding.loop.frame)}"
     return place

@@ -201,7 +201,7 @@ class _Cards:
         if one.statement in self._report.notes:
             notes.insert(0, self._report.notes[one.statement])
         failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
-        caller = "".join(f" <- {self._places.frame(frame)}" for frame, _ in one.callers[:1])
+        caller = "".join(f" <- {self._places.frame_text(frame)}" for frame, _ in one.callers[:1])
         text = one.statement[:MAX_STATEMENT_CHARS]
         cut = " ..." if len(one.statement) > MAX_STATEMENT_CHARS else ""
         return _build_element(

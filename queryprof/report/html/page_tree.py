@@ -51,7 +51,8 @@ def tree_columns(
                 continue
             key = (child.name, child.frame.file if child.frame else "")
             child_was = was.children.get(key) if was else None
-            name = places.frame(child.frame) if child.frame else child.name[:MAX_NAME_CHARACTERS]
+            shortened = child.name[:MAX_NAME_CHARACTERS]
+            name = places.frame_text(child.frame) if child.frame else shortened
             statement = NONE if child.frame else numbers.statement_number(child.name)
             place = add(
                 numbers.text_number(name), number, child.self_ns, statement, before_ns(child_was)

@@ -133,7 +133,7 @@ class _Picture:
             stalls = [stall for of, stall in now.stalls if of == thread]
             for stall in stalls:
                 at = stall.path[0] if stall.path else stall.function
-                title = f"event loop blocked by {self._places.frame(at)}"
+                title = f"event loop blocked by {self._places.frame_text(at)}"
                 self._bar(
                     _Mark(stall.started_unix_ns, stall.duration_ns, "stall", title), self._y - LANE
                 )
@@ -240,7 +240,7 @@ class _Picture:
         return _Mark(wait.start_unix_ns, wait.duration_ns, "wait", title)
 
     def _place(self, path: CallPath) -> str:
-        return self._places.frame(path[0]) if path else "(unknown)"
+        return self._places.frame_text(path[0]) if path else "(unknown)"
 
     def _thread(self, thread: Thread) -> str:
         return thread_and_process_name(thread.name, self._process_of(thread))

@@ -174,7 +174,7 @@ class Stall:
     causes: tuple[Cause, ...]
     seen_at: Annotated[tuple[Frame, ...], "the program's frames, innermost first"]
     category: Annotated[Category, "activity that took more than half of the time"]
-    share: Annotated[float, "of the time of all of the loop's stalls"]
+    share: Annotated[float, "fraction of the time of all stalls of the loop"]
     mean_ns: float
     cpu_share: Annotated[
         float | None, "share of the watched time in which the thread ran or was ready to run"
@@ -327,7 +327,7 @@ class Document:
     profiler_ns_estimate: Annotated[
         float, "queryprof's own time in the calls, without spans, loops and files"
     ]
-    cautions: Annotated[tuple[str, ...], "limits of the figures"]
+    cautions: Annotated[tuple[str, ...], "warnings about the accuracy of the figures"]
     processes: tuple[Process, ...]
     vital_few: Annotated[int, "number of bottlenecks that make up 80% of database_ns"]
     bottlenecks: tuple[Bottleneck, ...]

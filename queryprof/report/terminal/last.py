@@ -132,7 +132,7 @@ class _View:
             (took, "bold"),
             (ended, "red"),
             "  ",
-            (self._places.frame(call.path[0]) if call.path else "(unknown)", "bold cyan"),
+            (self._places.frame_text(call.path[0]) if call.path else "(unknown)", "bold cyan"),
         )
         return _two_lines(head, Text(f"{self._thread(call.thread)}: {call.statement}"), 16)
 
@@ -180,7 +180,7 @@ class _View:
         return f"{self._event(holder)} for {duration(ns)}{more}"
 
     def _event(self, event: LockEvent) -> str:
-        at = self._places.frame(event.path[0]) if event.path else "(unknown)"
+        at = self._places.frame_text(event.path[0]) if event.path else "(unknown)"
         return f"{at}, {self._thread(event.thread)}"
 
     def _thread(self, thread: Thread) -> str:
@@ -197,7 +197,7 @@ class _View:
                 f"  {clock_time(stall.started_unix_ns)}  ",
                 (duration(stall.duration_ns), "bold"),
                 "  ",
-                (self._places.frame(at), "bold cyan"),
+                (self._places.frame_text(at), "bold cyan"),
                 name,
             )
 

@@ -141,7 +141,7 @@ def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list
             duration(stall.delay_ns),
             count(stall.delayed),
             duration(stall.mean_delay_ns),
-            places.frame(place),
+            places.frame_text(place),
         )
     return [table]
 
@@ -182,7 +182,7 @@ def _functions_table(finding: LoopSummary, places: Places, top: int | None) -> R
             duration(found.summary.mean_ns),
             duration(durations.max_ns),
             percent(found.step.database_ns / durations.total_ns if durations.total_ns else 0.0),
-            places.frame(found.step.function),
+            places.frame_text(found.step.function),
         )
     return Group(table)
 

@@ -241,7 +241,7 @@ def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
     site = Text(overflow="fold")
     site.append(places.site(bottleneck.site), "bold cyan")
     for caller in bottleneck.callers[:1]:
-        site.append(f"  <- {places.frame(caller[0])}")
+        site.append(f"  <- {places.frame_text(caller[0])}")
     if bottleneck.site.helpers:
         through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
         site.append(f"  (through {through})", style="dim")
@@ -281,7 +281,7 @@ def _plan_lines(bottleneck: Bottleneck) -> list[RenderableType]:
 
 
 def _caller_line(caller: CallerShare, places: Places) -> RenderableType:
-    behind = "".join(f"  <- {places.frame(frame)}" for frame in caller.site.callers[:1])
+    behind = "".join(f"  <- {places.frame_text(frame)}" for frame in caller.site.callers[:1])
     return Text.assemble(
         f"        {duration(caller.totals.self_ns):>8} "
         f" {counted(caller.totals.calls, 'call'):>11}  ",

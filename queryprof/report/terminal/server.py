@@ -39,7 +39,7 @@ def print_server(
         parts.append(Text(f"     {len(known) - MAX_STATEMENTS} more: --format json", "dim"))
     if facts.left_out:
         more = counted(facts.left_out, "statement")
-        parts.append(Text(f"! {more} more: no plan was requested", "yellow"))
+        parts.append(Text(f"! no plan was requested for {more} (too many)", "yellow"))
     if facts.refused:
         parts.append(heading_line(f"No plan: {counted(len(facts.refused), 'statement')}"))
         for statement, reason in list(facts.refused.items())[:MAX_STATEMENTS]:

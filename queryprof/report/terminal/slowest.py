@@ -46,7 +46,7 @@ def _exemplar_card(number: int, one: Exemplar, places: Places, width: int) -> Re
     inside: list[RenderableType] = [SqlText(one.sql or one.statement, width - 7)]
     if one.parameters:
         inside.append(Text(f"parameters {one.parameters}", "dim", overflow="fold"))
-    inside += [Text(places.frame(frame), "cyan", overflow="fold") for frame in frames[:FRAMES]]
+    inside += [Text(places.frame_text(frame), "cyan", overflow="fold") for frame in frames[:FRAMES]]
     if len(frames) > FRAMES:
         inside.append(Text(f"... ({len(frames) - FRAMES} more frames)", "dim"))
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))

@@ -80,7 +80,7 @@ def _repeat_card(found: RepeatSummary, places: Places) -> RenderableType:
     head = Text(repeat_in_words(found), "red")
     site = Text(places.site(found.site), "cyan")
     for caller in found.site.callers[:1]:
-        site.append(f"  <- {places.frame(caller)}", "default")
+        site.append(f"  <- {places.frame_text(caller)}", "default")
     lines = [head, site, Text(found.statement)]
     for line in lines[2:]:
         line.truncate(STATEMENT_COLUMNS, overflow="ellipsis")

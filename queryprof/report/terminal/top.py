@@ -182,7 +182,7 @@ def statement_place(one: BusyStatement, places: Places, columns: int) -> str:
 def statement_details(one: BusyStatement, plans: Sequence[str]) -> list[str]:
     """Return lines with the callers of a statement and its plans."""
     places = Places()
-    at = places.frame(one.frame) if one.frame else "(unknown)"
+    at = places.frame_text(one.frame) if one.frame else "(unknown)"
     lines = [f"{at}  called by {' <- '.join(map(places.frame, one.callers)) or '(unknown)'}"]
     for plan in plans[:2]:
         lines += [f"plan  {step}" for step in plan.splitlines()[:6]]

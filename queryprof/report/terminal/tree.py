@@ -29,7 +29,7 @@ def print_tree(report: Report, file: TextIO | None = None, width: int | None = N
 def _tree_lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
     shown = [child for child in node.children_by_time if child.self_ns >= MIN_SHARE * total]
     for child in shown:
-        name = (places.frame(child.frame), "cyan") if child.frame else (child.name, "")
+        name = (places.frame_text(child.frame), "cyan") if child.frame else (child.name, "")
         yield Text.assemble(
             (f"{percent(child.self_ns / total):>6}", "bold"),
             f"  {duration(child.self_ns):>8}  ",

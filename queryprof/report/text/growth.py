@@ -71,7 +71,7 @@ def _growth_lines(one: Growth, varied: str, is_only: bool) -> Iterator[str]:
     else:
         yield f"      {values} {one.figure} with {varied} = {sizes}"
     if not is_only:
-        yield f"      while only the number for {varied} got larger"
+        yield f"      (only the number for {varied} was increased)"
     if one.parent:
         yield f"      it runs {TIMES[one.times]} per row of {shorten(one.parent, 100)}"
     if one.each and not one.each.is_constant and one.parent:

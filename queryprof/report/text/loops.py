@@ -42,7 +42,7 @@ def stall_description(finding: StallSummary, places: Places) -> str:
     """Describe one kind of stall: what it did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
-    where = places.frame(seen or stall.function) or "something unknown"
+    where = places.frame_text(seen or stall.function) or "something unknown"
     times = "once" if stall.count == 1 else f"{stall.count:,} times"
     average = f"for {duration(finding.mean_ns)}" + (" on average" if stall.count > 1 else "")
     sentence = f"{where} blocked the loop {average}, {times}"

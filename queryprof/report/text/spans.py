@@ -36,7 +36,7 @@ def no_calls_sentence(one: SlowSpan) -> str:
 
 def delay_in_words(delay: Delay, places: Places) -> str:
     """Describe what delayed a span."""
-    at = places.frame(delay.frame) if delay.frame else "(unknown)"
+    at = places.frame_text(delay.frame) if delay.frame else "(unknown)"
     if delay.kind == "stall":
         stalls = counted(delay.count, "stall")
         return f"event loop blocked for {duration(delay.ns)} at {at} ({stalls})"

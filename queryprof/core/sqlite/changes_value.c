@@ -1,4 +1,4 @@
-#include "sqlite/change_counter.h"
+#include "sqlite/changes_value.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static size_t find_offset(void *db)
     return count == 1 ? candidates[0] : 0;
 }
 
-void qp_change_counter_find(void *db)
+void qp_changes_value_find(void *db)
 {
     static const int64_t tried[] = {7, 0, 123456, 1};
     if (place.offset) {
@@ -109,17 +109,17 @@ void qp_change_counter_find(void *db)
     run_sql(db, "DROP TABLE t");
 }
 
-bool qp_change_counter_is_known(void)
+bool qp_changes_value_is_known(void)
 {
     return place.offset != 0;
 }
 
-int64_t qp_change_counter_read(const void *db)
+int64_t qp_changes_value_read(const void *db)
 {
     return read_at(db, place.offset);
 }
 
-void qp_change_counter_restore(void *db, int64_t changes)
+void qp_changes_value_restore(void *db, int64_t changes)
 {
     write_at(db, place.offset, changes);
 }

@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 /* Searches for the offset on `db`, an empty sqlite3 of qp_sqlite that nothing else uses. If the
- * offset is not found, qp_change_counter_is_known() is false. */
-void qp_change_counter_find(void *db);
+ * offset is not found, qp_changes_value_is_known() is false. */
+void qp_changes_value_find(void *db);
 
-bool qp_change_counter_is_known(void);
+bool qp_changes_value_is_known(void);
 
 /* Read and restore the value of changes() on a connection (sqlite3 *). The caller must hold the
  * connection's mutex. */
-int64_t qp_change_counter_read(const void *db);
-void qp_change_counter_restore(void *db, int64_t changes);
+int64_t qp_changes_value_read(const void *db);
+void qp_changes_value_restore(void *db, int64_t changes);
