@@ -119,7 +119,7 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
     driver, time = loop(READ, 60, 60)
     second = driver._replace(thread=Thread(1, "T"))
     one = profile((driver, time), (second, None))
-    assert "2 threads run it" in only(one).doubt
+    assert "2 threads run this query" in only(one).doubt
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_no_thread_has_to_wait_for_is_as_severe(
     second = driver._replace(thread=Thread(1, "T" if threads == 2 else "MainThread"))
     found = only(replace(profile((driver, None), (second, None)), stack_samples=()))
     assert found.severity is (severity if threads == 2 else Severity.HIGH)
-    assert ("threads run it" in found.doubt) == (threads == 2)
+    assert ("threads run this query" in found.doubt) == (threads == 2)
 
 
 @pytest.mark.parametrize(("statement", "is_one"), [(READ, True), ("SAVEPOINT ?", False)])

@@ -243,7 +243,7 @@ def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
     for caller in bottleneck.callers[:1]:
         site.append(f"  <- {places.frame_text(caller[0])}")
     if bottleneck.site.helpers:
-        through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
+        through = ", ".join(map(places.frame_text, reversed(bottleneck.site.helpers)))
         site.append(f"  (through {through})", style="dim")
     return site
 

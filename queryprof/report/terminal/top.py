@@ -137,7 +137,7 @@ def held_for_in_words(one: HeldLock) -> str:
 def held_lock_lines(one: HeldLock) -> list[RenderableType]:
     """Return how long a write lock has been held, and the line and statement that took it."""
     places = Places(directories=[os.getcwd()])
-    at = " <- ".join(map(places.frame, _informative_frames(one.path))) or "(unknown)"
+    at = " <- ".join(map(places.frame_text, _informative_frames(one.path))) or "(unknown)"
     lines = (
         f"{held_for_in_words(one)}, thread {one.thread}",
         f"taken at {at}",
@@ -183,7 +183,7 @@ def statement_details(one: BusyStatement, plans: Sequence[str]) -> list[str]:
     """Return lines with the callers of a statement and its plans."""
     places = Places()
     at = places.frame_text(one.frame) if one.frame else "(unknown)"
-    lines = [f"{at}  called by {' <- '.join(map(places.frame, one.callers)) or '(unknown)'}"]
+    lines = [f"{at}  called by {' <- '.join(map(places.frame_text, one.callers)) or '(unknown)'}"]
     for plan in plans[:2]:
         lines += [f"plan  {step}" for step in plan.splitlines()[:6]]
     return lines if plans else [*lines, "plan  (unknown)"]
