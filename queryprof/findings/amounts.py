@@ -12,6 +12,7 @@ from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.aggregates import returns_only_a_count
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
@@ -142,7 +143,10 @@ def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:
             "over_fetch",
             group,
             group.steady_ns * SAVED[use],
-            (f"{counted(runs, 'execution')} returned {rows_of(rows)}{each}",),
+            (
+                f"{counted(runs, 'execution')} returned {rows_of(rows)}{each}",
+                *python_calls_evidence(program, group),
+            ),
             f"{ONLY[use]} {INSTEAD[use]['']}.",
             program.innermost_loop(group),
             doubt=MATCHING * (use == "filter"),

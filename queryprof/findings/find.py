@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.loops import DATABASE, StallSummary
+from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import counted, duration
 from queryprof.findings import (
     amounts,
     autocommit,
@@ -36,6 +35,11 @@ from queryprof.findings import (
     triggers,
     virtual_tables,
     work,
+)
+from queryprof.findings.blocking_code import (
+    blocking_in_words,
+    delays_in_words,
+    find_blocking_code,
 )
 from queryprof.findings.choices import (
     PLAN_CATEGORIES,
@@ -67,16 +71,7 @@ def find_blocked_loops(program: Program) -> Iterator[locks.Consequence]:
             if stall.category != DATABASE or not stall.causes:
                 continue
             cause = stall.causes[0]
-            delayed = (
-                (
-                    (
-                        f"{counted(stall.delayed, 'callback')} waited a total of"
-                        f" {duration(stall.delay_ns)}"
-                    ),
-                )
-                if stall.delayed
-                else ()
-            )
+            delayed = (delays_in_words(stall),) if stall.delayed else ()
             is_alone = loop.loop.has_steps and not stall.delayed
             finding = program.make_finding_at_site(
                 "blocked_loop",
@@ -84,7 +79,7 @@ def find_blocked_loops(program: Program) -> Iterator[locks.Consequence]:
                 cause.site,
                 stall.stall.total_ns,
                 (
-                    _stalls_in_words(loop.loop.kind, stall),
+                    blocking_in_words(loop.loop.kind, stall),
                     *delayed,
                 ),
                 heavy.off_loop_advice(program, cause.statement),
@@ -94,16 +89,6 @@ def find_blocked_loops(program: Program) -> Iterator[locks.Consequence]:
             if finding:
                 otherwise = heavy.off_loop_addition(program, cause.statement)
                 yield locks.Consequence(finding, is_of_work=True, otherwise=otherwise)
-
-
-def _stalls_in_words(kind: str, stall: StallSummary) -> str:
-    """Return how often and how long a loop was blocked."""
-    if stall.stall.count == 1:
-        return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
-    return (
-        f"it blocked the {kind} loop {counted(stall.stall.count, 'time')}"
-        f" (mean {duration(stall.mean_ns)}, longest {duration(stall.stall.max_ns)})"
-    )
 
 
 CONNECTION_SYMPTOMS = (
@@ -325,6 +310,6 @@ def find_all(
             found[at] = _merge_consequence(found.get(at), consequence)
     findings = (
         replace(one, library=program.timed_library(one.statement))
-        for one in _without_counted_commits(found.values())
+        for one in (*_without_counted_commits(found.values()), *find_blocking_code(program))
     )
     return tuple(sorted(merge_same_cause(findings), key=importance_key))

@@ -159,7 +159,11 @@ CATEGORIES = {
         "A query reads or writes large values that it may not need.",
     ),
     "trigger_work": Category("Slow trigger", "A trigger takes most of the time of a write."),
-    "blocked_loop": Category("Blocked event loop", "The event loop waits for the database."),
+    "blocked_loop": Category(
+        "Blocked event loop",
+        "The event loop runs no other task while one task waits for the database, sleeps or"
+        " computes.",
+    ),
     "over_fetch": Category("Unused rows", "The database returns more rows than the program uses."),
     "many_objects": Category("Many objects", "A library builds objects for many rows."),
     "heavy_query": Category(

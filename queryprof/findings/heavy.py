@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows_in_words as rows_of
+from queryprof.findings import shares
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import (
@@ -137,14 +138,20 @@ def _saved_ns(group: StatementGroup) -> float:
     the schema this is the time of the line, in which a library also builds objects.
     """
     timed = sum(one.executions for one in group.line_times)
-    if not is_schema_read(group) or not timed:
-        return group.cost_ns
+    others = sum(one.others for one in group.line_times)
+    if not is_schema_read(group) or others >= timed:
+        return group.cost_ns  # the line also does other work, such as CREATE TABLE
     each_ns = sum(one.ns for one in group.line_times) / timed
     return max(group.cost_ns, each_ns * group.totals.statement_executions)
 
 
 def _is_schema_change(group: StatementGroup) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
+
+
+def _repeats_schema_changes(groups: Sequence[StatementGroup]) -> bool:
+    """Return whether statements change the schema, and one of them runs again."""
+    return all(map(_is_schema_change, groups)) and any(one.totals.executions > 1 for one in groups)
 
 
 def _heavy_finding(
@@ -156,20 +163,24 @@ def _heavy_finding(
     saved_ns = sum(map(_saved_ns, groups)) if _has_known_fix(group) else took_ns
     each = " each" if runs > 1 else ""
     name, fix = _kind_and_advice(program, group, groups)
-    is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
-    is_known = is_sent and _is_single_insert(group) and program.innermost_loop(group) is not None
+    system = program.report.profile.systems.get(group.statement, "")
+    is_many = system == "duckdb" and "executemany" in group.calls_by_operation
+    is_looped = _is_single_insert(group) and program.innermost_loop(group) is not None
+    is_known = system in INSERTS_AT_ONCE and (is_looped or (is_many and group.verb == "INSERT"))
     if fix.startswith(UNKNOWN_FAULT) and (inside := python_calls_note(program, group)):
-        fix = UNKNOWN_FAULT + inside
+        fix = f"{UNKNOWN_FAULT} {inside}"
     if is_known:
-        evidence = f"{counted(runs, name)} of {duration(took_ns / max(1, runs))}{each}"
-        gain_ns = took_ns * (1 - 1 / runs)
+        called = "executemany() call" if is_many else name
+        evidence = f"{counted(runs, called)} of {duration(took_ns / max(1, runs))}{each}"
+        gain_ns = took_ns * (shares.DUCKDB_EXECUTEMANY if is_many else 1 - 1 / runs)
         loop = program.innermost_loop(group)
+        fix = INSERTS_AT_ONCE[system] if is_many else fix
         return program.make_finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
     cause = cause_of_heavy_statement(program, group) or HeavyStatementCause(fix, round(saved_ns))
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
-    is_often = runs > 1 and _has_known_fix(group)  # its fix is known
+    is_often = runs > 1 and (_has_known_fix(group) or _repeats_schema_changes(groups))
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.make_finding(
         cause.category,
@@ -199,8 +210,8 @@ def _kind_and_advice(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
         ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
-    if _is_schema_change(group) and len(groups) == 1 and runs > 1:
-        fix = "The statement creates the same table or index each time: create it once."
+    if _repeats_schema_changes(groups):
+        fix = SAME_SCHEMA
     elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
         fix = f"{UNKNOWN_FAULT} Check how often it runs."
     if _is_commit(group) and runs < FEW:
@@ -232,6 +243,11 @@ ONE_COMMIT = (
     " with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
 
+SAME_SCHEMA = (
+    "These statements change the schema in the same way again: create the tables and indexes once."
+    " In tests, create them once for all tests, and end each test with a rollback."
+)
+
 KINDS = (
     (_is_commit, "commit", "Commit less often: one transaction for several writes."),
     (_is_connect, "connection", "Keep a connection open and reuse it, or use a pool."),
@@ -253,7 +269,8 @@ INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
     "duckdb": (
         "Insert many rows with one statement: INSERT INTO t SELECT unnest(?), unnest(?), with a"
-        " list of values for each column. Load files with read_csv() or read_parquet()."
+        " list of values for each column, or INSERT INTO t SELECT * FROM df, with a DataFrame. Load"
+        " files with read_csv() or read_parquet()."
     ),
 }
 """By database system: a faster way than INSERTs of single rows."""

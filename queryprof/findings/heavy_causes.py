@@ -246,6 +246,12 @@ EXPLAINED = 1 / 3
 """If SQLite's work explains a smaller part of the time, other code took it."""
 
 
+def python_calls_evidence(program: Program, group: StatementGroup) -> tuple[str, ...]:
+    """Return the note as evidence for another finding about the statement."""
+    note = python_calls_note(program, group)
+    return (note,) if note else ()
+
+
 def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
     executemany() consumes, or a converter; "" otherwise. It is also "" if threads waited for each
@@ -262,9 +268,10 @@ def python_calls_note(program: Program, group: StatementGroup) -> str:
     if most_ns >= EXPLAINED * group.work_ns:
         return ""
     return (
-        f" SQLite's own work explains at most {duration(most_ns)}. The rest is Python code that"
-        " the driver calls (an iterator given to executemany(), a converter, row_factory, function"
-        " or collation), or the work on large values. Record with --cprofile to see it."
+        f"SQLite's own work explains at most {duration(most_ns)}. The rest is Python code that"
+        " the driver calls (an iterator given to executemany(), a converter, row_factory, function,"
+        " collation or progress handler), or the work on large values. Record with --cprofile to"
+        " see it."
     )
 
 

@@ -36,6 +36,10 @@ FIXES = {
         "Write all objects with one `bulk_create(objects, update_conflicts=True,"
         " update_fields=[...], unique_fields=[...])`."
     ),
+    ("django", "__getitem__"): (
+        "An index on a queryset that is not loaded executes a query each time. Loop over the"
+        " queryset, or load it once before the loop: `objects = list(queryset)`."
+    ),
     ("sqlalchemy", "merge"): (
         "Write all rows with one statement: `insert(Model).on_conflict_do_update(...)` of"
         " `sqlalchemy.dialects.sqlite` or `.postgresql`, executed with a list of rows. Loading all"
@@ -60,6 +64,26 @@ NOT_SELECTED = (
     ' loads them for each object. Select them with `with_polymorphic(Model, "*")`, or load them'
     " at once with `.options(selectin_polymorphic(Model, [Subclass, ...]))`."
 )
+
+
+DELETED = {
+    "sqlalchemy": (
+        "`session.delete()` loads the related objects to delete them, too. Let the database delete"
+        " them: `relationship(..., passive_deletes=True)` with `ForeignKey(..., ondelete="
+        '"CASCADE")`, and `PRAGMA foreign_keys = ON` on SQLite. Or delete the rows of both tables'
+        " with one `delete(Model).where(...)` each."
+    ),
+}
+"""How to delete objects with related objects, without loading these."""
+
+CASCADES = frozenset({("sqlalchemy", "_delete_impl")})
+"""Functions of libraries that load related objects to delete them, by name."""
+
+
+def cascade_advice(library: str, calls: Iterable[str]) -> str:
+    """Return how to delete related objects without loading them; "" if the calls are no delete."""
+    is_delete = any((library, one) in CASCADES for one in calls)
+    return DELETED[library] if is_delete else ""
 
 
 def subclass_columns_advice(library: str, statement: str) -> str:

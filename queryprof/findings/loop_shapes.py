@@ -5,6 +5,7 @@ from __future__ import annotations
 from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
+from queryprof.sql.clauses import first_table
 
 
 def executes_in_created_tasks(
@@ -32,14 +33,15 @@ def needs_previous_row(program: Program, loop: CallSite | None, group: Statement
 
 
 def is_recursion(loop: CallSite | None, group: StatementGroup) -> bool:
-    """Return whether the loop's line is a recursive call."""
+    """Return whether the loop's line is a recursive call, or the query's function calls itself."""
+    # Several generator expressions, or lambdas, may have the same name.
+    path = [frame for frame in group.path if not frame.function.endswith(">")]
+    functions = [(frame.file, frame.function) for frame in path]
     if loop is None or loop.frame is None:
         return False
-    functions = [(frame.file, frame.function) for frame in group.path]
+    is_own = functions.count(functions[0]) > 1 if functions else False
     again = functions.count((loop.frame.file, loop.frame.function)) > 1
-    # Several generator expressions, or lambdas, may have the same name.
-    has_name = not loop.frame.function.endswith(">")
-    return again and has_name and loop.frame in group.path
+    return is_own or (again and loop.frame in path)
 
 
 def calls_query_and_parent(loop: CallSite, group: StatementGroup, parent: StatementGroup) -> bool:
@@ -49,4 +51,25 @@ def calls_query_and_parent(loop: CallSite, group: StatementGroup, parent: Statem
         (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
         for frame in group.path
         if frame in parent.path
+    )
+
+
+def loads_by_position(program: Program, group: StatementGroup) -> bool:
+    """Return whether the program reads one object of a query by its position, as in objects[7], and
+    the library executes the query for this object.
+    """
+    is_django = program.library(group.statement) == "django"
+    return is_django and "__getitem__" in program.called_library_functions(group)
+
+
+def is_queue_read(program: Program, group: StatementGroup) -> bool:
+    """Return whether a query takes the next row, as from a queue: the same function writes to the
+    query's table at least half as often.
+    """
+    table = first_table(group.statement)
+    return group.clauses.limits and any(
+        one.writes
+        and one.clauses.changed == table
+        and 2 * one.totals.executions >= group.totals.executions
+        for one in program.groups_of_function(group.function)
     )

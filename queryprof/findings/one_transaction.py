@@ -34,6 +34,10 @@ AROUND_ON_SERVER = (
     "Put one transaction around {what}: `with connection.transaction():` (asyncpg: `async with`),"
     " or BEGIN before it and COMMIT after it."
 )
+OF_JOBS = (
+    "Let one thread write: each job returns its rows, and one transaction writes the rows of all"
+    " jobs."
+)
 AFTER_THE_LOOP = "Commit once, after the loop."
 AWAITED = "Commit once, after the loop: `await connection.commit()`."
 OF_A_WORKER = (
@@ -92,6 +96,8 @@ def _one_transaction_fix(program: Program, group: StatementGroup, plain: str) ->
         return f"{OF_A_WORKER} {meanwhile}"
     if program.timed_library(group.statement) == "aiosqlite":
         plain = AWAITED
+    elif group.threads > 1 and not program.spans and program.innermost_loop(group) is None:
+        plain = OF_JOBS
     is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
     rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
     what = "the executemany()" if group.calls_by_operation.get("executemany") else "the loop"

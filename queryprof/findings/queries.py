@@ -25,12 +25,18 @@ from queryprof.findings.libraries import (
     owner_in_lazy_note,
     preload_advice,
 )
-from queryprof.findings.library_calls import FILTERED, batched_call_advice
+from queryprof.findings.library_calls import (
+    FILTERED,
+    batched_call_advice,
+    cascade_advice,
+)
 from queryprof.findings.library_calls import subclass_columns_advice as subclass_advice
 from queryprof.findings.loop_shapes import (
     calls_query_and_parent,
     executes_in_created_tasks,
+    is_queue_read,
     is_recursion,
+    loads_by_position,
     needs_previous_row,
 )
 from queryprof.findings.program import Program
@@ -111,7 +117,7 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
             loop = None  # a template's or library's loop is between them
         outside = group.executions_outside_spans >= FEW
         is_sure = bool(in_spans or (outside and (parent or _loads_lazily(program, group))))
-        chooses = bool(loop) and group.clauses.chooses
+        chooses = bool(loop) and (group.clauses.chooses or loads_by_position(program, group))
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         if is_sure or not _needs_each_query(program, group):
@@ -138,6 +144,8 @@ def _needs_each_query(program: Program, group: StatementGroup) -> bool:
     """Return whether the program needs each execution. This is so if the query already handles many
     items, or if each execution does much work or depends on the execution before.
     """
+    if loads_by_position(program, group):
+        return False
     rows, steps = group.totals.rows_each or 0.0, group.totals.vm_steps
     is_slow = uses_excess_vm_steps(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
     is_work = (
@@ -233,19 +241,6 @@ def _loop_evidence(
         place = f"in line {loop.frame.line} of {loop.frame.function}"
         calls_itself = is_recursion(loop, group)
         yield f"it calls itself {place}" if calls_itself else f"the loop is {place}"
-
-
-def is_queue_read(program: Program, group: StatementGroup) -> bool:
-    """Return whether a query takes the next row, as from a queue: the same function writes to the
-    query's table at least half as often.
-    """
-    table = first_table(group.statement)
-    return group.clauses.limits and any(
-        one.writes
-        and one.clauses.changed == table
-        and 2 * one.totals.executions >= group.totals.executions
-        for one in program.groups_of_function(group.function)
-    )
 
 
 def _compares_patterns_alone(group: StatementGroup) -> bool:
@@ -357,13 +352,14 @@ def _lazy_load_note(program: Program, group: StatementGroup, owner: str) -> str:
 def one_query_advice(program: Program, group: StatementGroup, parent: StatementGroup | None) -> str:
     """Return how one query can replace the repeated executions of the group's statement."""
     library = program.library(group.statement)
+    calls = program.called_library_functions(group)
     if note := program.library_note(group):
-        return _lazy_load_advice(program, group, parent, note)
+        return cascade_advice(library, calls) or _lazy_load_advice(program, group, parent, note)
     # The query reads preloaded rows again, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
     filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_related_preload(group))
     known = filtered or subclass_advice(library, group.statement)
-    if fix := known or batched_call_advice(library, program.called_library_functions(group)):
+    if fix := known or batched_call_advice(library, calls):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return aggregates_at_once(group.statement, library)

@@ -11,6 +11,8 @@ from queryprof.analysis.units import average, counted, percent
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.heavy_causes import python_calls_evidence
+from queryprof.findings.loop_shapes import loads_by_position
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW, parent_query
 from queryprof.sql.clauses import functions_in
@@ -86,7 +88,10 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                 "duplicate_query",
                 group,
                 group.cost_ns * ratio,
-                (f"{counted(runs, 'execution')}; {how_many}",),
+                (
+                    f"{counted(runs, 'execution')}; {how_many}",
+                    *python_calls_evidence(program, group),
+                ),
                 "Run it once and keep the result: before the loop, for the request, or in a"
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
@@ -159,6 +164,8 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
+        if loads_by_position(program, group):
+            continue  # the library writes the position: see n_plus_one
         # If more texts take turns than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:

@@ -112,7 +112,12 @@ class SharedLines(RecordedData):
         """
         notes = {self.library_note(one) or "" for one in self.other_reads_of_line(group)}
         lazy = (one.partition(" in ")[0] for one in notes if one.startswith(LAZY))
-        names = {one.removeprefix(LAZY).removeprefix(MANY).removeprefix(COLUMN) for one in lazy}
+        own = (self.library_note(group) or "").partition(" in ")[0]
+        names = {
+            one.removeprefix(LAZY).removeprefix(MANY).removeprefix(COLUMN)
+            for one in lazy
+            if one != own
+        }
         return tuple(sorted(names))
 
     def other_reads_of_line(self, group: StatementGroup) -> list[StatementGroup]:

@@ -12,6 +12,7 @@ from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import SCAN_STEPS, uses_excess_vm_steps
+from queryprof.findings.loop_shapes import loads_by_position
 from queryprof.findings.program import Program
 from queryprof.findings.selectivity import can_stop_early
 from queryprof.findings.work import (
@@ -89,6 +90,8 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         if not (index_help.sorts_less or index_help.is_other) if index_help else is_matched:
             continue  # no index has this order
+        if loads_by_position(program, group):
+            continue  # one query for all objects sorts once: see n_plus_one
         takes_few = limited or (index_sorts_less(program, group) and _sorts_for_few_rows(group))
         may_be_few = bool(limited and scanned) and can_stop_early(group, index_help) is None
         read = f", and reads {scanned_rows_in_words(scanned)}," if scanned else ""

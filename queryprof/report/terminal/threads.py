@@ -62,7 +62,7 @@ def _handoff_card(found: HandoffSummary, places: Places) -> RenderableType:
         sign = (
             "one connection serves too many tasks"
             if found.kind == "aiosqlite"
-            else "the thread pool is too small"
+            else "the thread pool is too small, or its jobs wait for each other"
         )
         lines.append(Text(f"! queued longer than it ran: {sign}", "bold yellow"))
     return Padding(Group(*lines), (0, 0, 0, 5))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
@@ -46,7 +47,8 @@ def _stalls_line(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
         mine = [
             stall.stall
             for stall in loop.stalls
-            if stall.causes
+            if stall.category == DATABASE
+            and stall.causes
             and _is_at_bottleneck(bottleneck, stall.causes[0].statement, stall.causes[0].site)
         ]
         if mine:

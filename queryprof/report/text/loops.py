@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from queryprof.analysis.loops import (
-    COLLECTION,
     COMPUTING,
     DATABASE,
     HOLDING,
-    WAITING,
     LoopSummary,
     StallSummary,
 )
 from queryprof.analysis.units import counted, duration, percent
+from queryprof.findings import blocking_code
 from queryprof.report.places import Places
 
 ADVICE = {
     DATABASE: "Move it off the loop (aiosqlite, or asyncio.to_thread).",
-    WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
-    COMPUTING: (
-        "It computes in Python: do less at once, let the loop run between pieces (await"
-        " asyncio.sleep(0)), or give it to a ProcessPoolExecutor."
-    ),
-    HOLDING: (
-        "It is in C code that lets no other thread run, so no thread helps: give it to a"
-        " ProcessPoolExecutor."
-    ),
-    COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
+    **blocking_code.ADVICE,
 }
 
 ONCE = "It ran once: if it prepares the program, do it before the loop serves requests."

@@ -1,0 +1,69 @@
+"""Findings about code of the program that blocks an event loop, without a slow statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.loops import COLLECTION, COMPUTING, HOLDING, WAITING, StallSummary
+from queryprof.analysis.units import counted, duration
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.program import Program
+
+ADVICE = {
+    WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
+    COMPUTING: (
+        "It computes in Python: do less at once, let the loop run between pieces (await"
+        " asyncio.sleep(0)), or give it to a ProcessPoolExecutor."
+    ),
+    HOLDING: (
+        "It is in C code that lets no other thread run, so no thread helps: give it to a"
+        " ProcessPoolExecutor."
+    ),
+    COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
+}
+"""What to do about a stall of each category that is not the database's."""
+
+NEED = "queryprof does not know whether other tasks need the loop during this work."
+
+MIN_TIMES = 2
+"""A computation that blocks the loop fewer times may prepare the program."""
+
+
+def find_blocking_code(program: Program) -> Iterator[Finding]:
+    """Find functions that block an event loop while other callbacks are due."""
+    for loop in program.report.loops:
+        for stall in loop.stalls:
+            is_wait = stall.category == WAITING
+            if stall.category not in ADVICE or not stall.delayed:
+                continue
+            if not is_wait and stall.stall.count < MIN_TIMES:
+                continue
+            site = stall.site if stall.site.frame else CallSite(stall.stall.function)
+            finding = program.make_finding_at_site(
+                "blocked_loop",
+                "",
+                site,
+                stall.stall.total_ns,
+                (blocking_in_words(loop.loop.kind, stall), delays_in_words(stall)),
+                ADVICE[stall.category],
+                doubt="" if is_wait else NEED,
+                most=Severity.HIGH if is_wait else Severity.MEDIUM,
+            )
+            if finding:
+                yield finding
+
+
+def blocking_in_words(kind: str, stall: StallSummary) -> str:
+    """Return how often and how long a loop was blocked."""
+    if stall.stall.count == 1:
+        return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
+    return (
+        f"it blocked the {kind} loop {counted(stall.stall.count, 'time')}"
+        f" (mean {duration(stall.mean_ns)}, longest {duration(stall.stall.max_ns)})"
+    )
+
+
+def delays_in_words(stall: StallSummary) -> str:
+    """Return how long callbacks waited while a loop was blocked."""
+    return f"{counted(stall.delayed, 'callback')} waited a total of {duration(stall.delay_ns)}"

@@ -1,0 +1,97 @@
+"""Calls of a library or driver that one other call replaces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
+from findings.line_profiles import MS, READ, SITE, findings, loop, profile
+
+from queryprof.findings.finding import Finding
+from queryprof.model import Frame, LineTime, Profile, StackSample, Thread
+
+pytestmark = pytest.mark.once
+
+INSERT = "INSERT INTO t VALUES (?)"
+
+
+def calling(one: Profile, package: str, *functions: str) -> Profile:
+    """Return the same, called through functions of a package, innermost first."""
+    frames = [
+        Frame(name, f"/venv/site-packages/{package}/x.py", 1, "library") for name in functions
+    ]
+    stacks = tuple(
+        StackSample(each.statement, (*frames, *each.path), 64, each.self_ns)
+        for each in one.aggregates
+    )
+    return replace(one, stack_samples=stacks)
+
+
+def of(profile: Profile, statement: str) -> Finding:
+    (found,) = (one for one in findings(profile) if one.statement == statement)
+    return found
+
+
+@pytest.mark.parametrize(("outermost", "is_delete"), [("_delete_impl", True), ("get", False)])
+def test_a_delete_that_loads_related_objects(outermost: str, is_delete: bool) -> None:
+    """`selectinload()` in the parent query would load them as well, and delete them one by one."""
+    one = calling(profile(loop(READ, 60, 60)), "sqlalchemy", "_LazyLoader.load", f"S.{outermost}")
+    fix = of(replace(one, notes={READ: "lazy load of all Project.tasks"}), READ).fix
+    assert ("passive_deletes=True" in fix, "selectinload" in fix) == (is_delete, not is_delete)
+
+
+@pytest.mark.parametrize(("name", "is_index"), [("QuerySet.__getitem__", True), ("first", False)])
+def test_an_object_that_is_read_by_its_position(name: str, is_index: bool) -> None:
+    """Django executes a query with another OFFSET for each position, and no WHERE."""
+    text = "SELECT a FROM t ORDER BY a LIMIT ? OFFSET ?"
+    found = findings(calling(profile(loop(text, 60, 60)), "django", name))
+    assert any("objects = list(queryset)" in one.fix for one in found) == is_index
+
+
+@pytest.mark.parametrize(("executions", "is_one"), [(1, False), (2, True)])
+def test_a_schema_that_is_created_again(executions: int, is_one: bool) -> None:
+    """A test suite creates its tables for each test."""
+    some = [
+        aggregate(f"CREATE TABLE {name} (x)", SITE, ns=300 * MS, count=executions)
+        for name in ("a", "b")
+    ]
+    found = findings(profile_of(*some), is_loop=False)
+    assert {one.severity.value for one in found} == {"medium" if is_one else "low"}
+    assert all(("create the tables and indexes once" in one.fix) == is_one for one in found)
+
+
+@pytest.mark.parametrize(("others", "is_all"), [(11, True), (12, False)])
+def test_a_line_that_also_changes_the_schema_is_no_read_of_it(others: int, is_all: bool) -> None:
+    driver = aggregate("PRAGMA table_info(t)", ns=250 * MS, count=12)
+    time = LineTime(driver.statement, driver.path, 1, 12, others, 900 * MS)
+    (found,) = findings(replace(profile_of(driver), line_times=(time,)), is_loop=False)
+    assert found.gain_ns == (900 if is_all else 250) * MS
+
+
+@pytest.mark.parametrize(("system", "is_slow"), [("duckdb", True), ("sqlite", False)])
+def test_executemany_of_duckdb_inserts_one_row_after_the_other(system: str, is_slow: bool) -> None:
+    insert = aggregate(INSERT, SITE, ns=600 * MS, count=1)._replace(operation="executemany")
+    one = replace(profile_of(insert), systems={INSERT: system})
+    found = [each for each in findings(one) if "with a DataFrame" in each.fix]
+    assert [each.category for each in found] == ["single_inserts"] * is_slow
+    assert all(each.gain_ns == 0.96 * 600 * MS for each in found)
+
+
+@pytest.mark.parametrize(("threads", "is_jobs"), [(1, False), (2, True)])
+def test_jobs_of_a_pool_have_no_loop_around_them(threads: int, is_jobs: bool) -> None:
+    writes = [
+        aggregate(text, ns=ns, count=100)._replace(thread=Thread(1, f"pool_{number}"))
+        for number in range(threads)
+        for text, ns in ((INSERT, 10 * MS), ("COMMIT", 200 * MS))
+    ]
+    fixes = " ".join(one.fix for one in findings(profile_of(*writes), is_loop=False))
+    assert ("Let one thread write" in fixes) == is_jobs
+
+
+def test_a_recursive_function_has_no_rows_to_join() -> None:
+    own = Frame("size", "/app/tree.py", 3, "user", 1)
+    inner = Frame("size.<locals>.<genexpr>", "/app/tree.py", 3, "user", 3)
+    driver = aggregate(READ, (own, inner, own, MAIN), ns=400 * MS, count=400)
+    found = of(profile_of(driver), READ)
+    assert "WITH RECURSIVE" in found.fix
