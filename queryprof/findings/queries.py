@@ -31,6 +31,7 @@ from queryprof.findings.library_calls import (
     cascade_advice,
 )
 from queryprof.findings.library_calls import subclass_columns_advice as subclass_advice
+from queryprof.findings.library_work import unusual_library_work
 from queryprof.findings.loop_shapes import (
     calls_query_and_parent,
     executes_in_created_tasks,
@@ -224,6 +225,7 @@ def _loop_evidence(
     each_ns = group.steady_ns / max(runs, 1)
     line = line_time_in_words(program, group)
     yield f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"
+    yield from unusual_library_work(program, group)
     if in_spans:
         yield (
             f"{average(in_spans.each)} times in {each_of_in_words(in_spans.spans, 'span')}"

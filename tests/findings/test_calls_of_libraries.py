@@ -95,3 +95,12 @@ def test_a_recursive_function_has_no_rows_to_join() -> None:
     driver = aggregate(READ, (own, inner, own, MAIN), ns=400 * MS, count=400)
     found = of(profile_of(driver), READ)
     assert "WITH RECURSIVE" in found.fix
+
+
+@pytest.mark.parametrize(("line_us", "is_unusual"), [(2290, True), (2280, False)])
+def test_a_library_that_works_ten_times_as_long_as_usual(line_us: int, is_unusual: bool) -> None:
+    """Reading an object of one row takes 0.228 ms, and the driver 10 us of the line."""
+    one = calling(profile(loop(READ, 60, 60, pass_ns=line_us * 1000 + 1)), "sqlalchemy", "execute")
+    reads = [each._replace(rows=each.count) for each in one.aggregates]
+    found = of(replace(one, aggregates=tuple(reads)), READ)
+    assert any("check that the engine has no echo" in each for each in found.evidence) == is_unusual
