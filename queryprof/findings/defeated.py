@@ -161,7 +161,7 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
         return _Reason(
             f"it compares {columns} with another type, so SQLite cannot use an index on it",
             "Declare both columns with the same type. Or CAST the other side to the type of"
-            f" {columns}. The column also needs an index.",
+            f" {columns}. Create an index on {columns} if there is none.",
         )
     return None
 

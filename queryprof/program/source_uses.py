@@ -167,12 +167,13 @@ def _takes_each_row(value: ast.expr) -> bool:
 
 
 def _keeps_rows(value: ast.expr) -> bool:
-    """Return whether a value has one item for each row of its query. Sets, dicts and lists with a
-    condition may have fewer.
+    """Return whether a value has one item for each row of its query, and nothing is made of the
+    rows. Sets, dicts and lists with a condition may have fewer items.
     """
     if isinstance(value, ast.ListComp):
         is_one = len(value.generators) == 1 and not value.generators[0].ifs
-        return is_one and not any(isinstance(one, ast.Call) for one in ast.walk(value.elt))
+        plain = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context)
+        return is_one and all(isinstance(one, plain) for one in ast.walk(value.elt))
     is_distinct = isinstance(value, ast.Call) and (
         isinstance(value.func, ast.Name) and value.func.id in DISTINCT
     )

@@ -50,6 +50,7 @@ ROWS = "SELECT * FROM payment"
         ("kinds = set(s.scalars(q))\n    return len(kinds)", ""),
         ("some = [one for one in s.scalars(q) if one.is_open]\n    return len(some)", ""),
         ("names = [one.name for one in s.scalars(q)]\n    return len(names)", "count"),
+        ("some = [{'name': one.name} for one in s.scalars(q)]\n    return len(some)", ""),
         ("rows = s.scalars(q).all()\n    return len(rows), sum(r.a for r in rows)", ""),
         ("for row in db.execute(q):\n        sums[row[1]] += row[2]", "sum"),
         ("for row in db.execute(q):\n        if row[3]:\n            n += 1", "sum"),
