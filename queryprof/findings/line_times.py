@@ -25,12 +25,13 @@ def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float
 
     Returns:
         Nanoseconds. None if the line was not timed, if a library executes the statement in a loop
-        of its own, or if the line's function is recursive (a pass would include inner passes).
+        of its own, or if the line's function is recursive and passes may include inner passes.
     """
     passes, timed = sum(one.passes for one in times), sum(one.executions for one in times)
     if passes <= 0 or not passes <= timed < LOOP_EXECUTIONS * passes:
         return None
-    if any(_is_recursive(one.path) for one in times):
+    may_nest = timed > passes or any(one.others for one in times)
+    if may_nest and any(_is_recursive(one.path) for one in times):
         return None
     ns, loop_ns = sum(one.ns for one in times), sum(one.loop_ns for one in times)
     loop_rows = max(1, sum(one.loop_rows for one in times))

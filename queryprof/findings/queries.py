@@ -184,6 +184,7 @@ def _loop_finding(
     follows = not in_spans and not parent and needs_previous_row(program, loop, group)
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
     arrives = program.whole == RAN and not in_spans and not parent
+    walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # it runs for its own rows
     finding = program.make_finding(
         "n_plus_one",
         group,
@@ -204,7 +205,7 @@ def _loop_finding(
             (follows, FOLLOWS),
             (arrives, ARRIVES),
             (
-                not (in_spans or parent or _loads_lazily(program, group)),
+                not (in_spans or parent or walks or _loads_lazily(program, group)),
                 UNKNOWN_ITEMS,
             ),
         ),

@@ -9,6 +9,7 @@ from analysis.by_hand import MAIN, aggregate, profile_of
 from findings.line_profiles import MS, READ, SITE, findings, loop, profile
 
 from queryprof.findings.finding import Finding
+from queryprof.findings.line_times import execution_ns
 from queryprof.model import Frame, LineTime, Profile, StackSample, Thread
 
 pytestmark = pytest.mark.once
@@ -89,12 +90,27 @@ def test_jobs_of_a_pool_have_no_loop_around_them(threads: int, is_jobs: bool) ->
     assert ("Let one thread write" in fixes) == is_jobs
 
 
-def test_a_recursive_function_has_no_rows_to_join() -> None:
+@pytest.mark.parametrize(("rows", "is_sure"), [(361, True), (359, False)])
+def test_a_recursive_function_has_no_rows_to_join(rows: int, is_sure: bool) -> None:
+    """A function that calls itself for each row of its query walks a tree."""
     own = Frame("size", "/app/tree.py", 3, "user", 1)
     inner = Frame("size.<locals>.<genexpr>", "/app/tree.py", 3, "user", 3)
-    driver = aggregate(READ, (own, inner, own, MAIN), ns=400 * MS, count=400)
+    driver = aggregate(READ, (own, inner, own, MAIN), ns=400 * MS, count=400)._replace(rows=rows)
     found = of(profile_of(driver), READ)
     assert "WITH RECURSIVE" in found.fix
+    assert (found.doubt == "") == is_sure
+
+
+@pytest.mark.parametrize(
+    ("executions", "others", "is_known"), [(9, 0, True), (10, 0, False), (9, 1, False)]
+)
+def test_passes_of_a_recursion_that_include_no_others(
+    executions: int, others: int, is_known: bool
+) -> None:
+    """A pass with one execution includes no execution of an inner pass."""
+    path = tuple(Frame("size", "/app/tree.py", line, "user", 1) for line in (3, 4))
+    time = LineTime(READ, path, 9, executions, others, 90 * MS)
+    assert execution_ns([time], rows=0, executions=400) == (10 * MS if is_known else None)
 
 
 @pytest.mark.parametrize(("line_us", "is_unusual"), [(2290, True), (2280, False)])
