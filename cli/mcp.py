@@ -44,7 +44,7 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool) -> Non
     if not os.path.isdir(directory):
         raise QueryprofError(f"mcp: {directory}: no such directory")
     if commands and (reason := absence_reason()):
-        raise QueryprofError(f"mcp: --record: nothing is recorded here: {reason}")
+        raise QueryprofError(f"mcp: --record: this installation cannot record: {reason}")
     with extra_imports("mcp"):
         from queryprof.agent.answers import TraceAnswers
         from queryprof.agent.recording import AllowedCommands

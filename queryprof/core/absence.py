@@ -20,5 +20,5 @@ def is_core_absent() -> bool:
     reason = absence_reason()
     if reason and not _said:
         _said = True
-        complain(f"nothing is recorded here: {reason}")
+        complain(f"this installation cannot record: {reason}")
     return bool(reason)

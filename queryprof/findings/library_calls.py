@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.clauses import comparisons_of, functions_in
+from queryprof.sql.tokens import tokens_of
 
 FILTERED = {
     "django": (
@@ -94,6 +95,24 @@ def subclass_columns_advice(library: str, statement: str) -> str:
     compared = comparisons_of(statement)
     is_turned = [[one.kind for one in each.left] for each in compared] == [["parameter"]]
     return NOT_SELECTED if library == "sqlalchemy" and is_turned else ""
+
+
+PARSERS = frozenset({"read_csv", "read_csv_auto", "read_json", "read_json_auto", "sniff_csv"})
+"""DuckDB's functions that parse a text file
+(https://duckdb.org/docs/stable/data/csv/overview.html).
+"""
+
+PARSED_ONCE = (
+    "Each execution reads and parses the file again. Load it once (`CREATE TABLE t AS SELECT * FROM"
+    " read_csv(...)`), and query the table; or compute the values of all items with one GROUP BY."
+)
+
+
+def statement_advice(library: str, statement: str) -> str:
+    """Return the fix for a repeated statement that its text shows; "" if there is none."""
+    if PARSERS & {*functions_in(tokens_of(statement))}:
+        return PARSED_ONCE
+    return subclass_columns_advice(library, statement)
 
 
 def batched_call_advice(library: str, calls: Iterable[str]) -> str:

@@ -29,8 +29,8 @@ from queryprof.findings.library_calls import (
     FILTERED,
     batched_call_advice,
     cascade_advice,
+    statement_advice,
 )
-from queryprof.findings.library_calls import subclass_columns_advice as subclass_advice
 from queryprof.findings.library_work import unusual_library_work
 from queryprof.findings.loop_shapes import (
     calls_query_and_parent,
@@ -361,7 +361,7 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
     # The query reads preloaded rows again, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
     filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_related_preload(group))
-    known = filtered or subclass_advice(library, group.statement)
+    known = filtered or statement_advice(library, group.statement)
     if fix := known or batched_call_advice(library, calls):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:

@@ -175,7 +175,7 @@ def pytest_terminal_summary(
     reason = config.stash.get(ABSENCE, "")
     if reason:
         terminalreporter.section("queryprof")
-        terminalreporter.write_line(f"nothing is recorded here: {reason}")
+        terminalreporter.write_line(f"this installation cannot record: {reason}")
 
 
 @pytest.fixture

@@ -70,6 +70,6 @@ def queries_without_recording() -> CountedQueries:
     """Return the fixture's value for systems where nothing can be recorded."""
 
     def skip() -> Calls:
-        pytest.skip(f"nothing is recorded here: {absence_reason()}")
+        pytest.skip(f"this installation cannot record: {absence_reason()}")
 
     return _Unrecorded(skip)

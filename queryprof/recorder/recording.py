@@ -179,7 +179,7 @@ class Recording:
         from queryprof.model import Profile
 
         self.path = None
-        self._profile = Profile((), (), left_out=(f"nothing is recorded here: {self._refusal}",))
+        self._profile = Profile((), (), left_out=(f"nothing was recorded: {self._refusal}",))
 
     def _keep(self, found: Profile, is_whole: bool) -> None:
         """Keep the profile, and the text of the notebook cells that it contains."""

@@ -113,6 +113,16 @@ def test_passes_of_a_recursion_that_include_no_others(
     assert execution_ns([time], rows=0, executions=400) == (10 * MS if is_known else None)
 
 
+@pytest.mark.parametrize(
+    ("source", "is_parsed"), [("read_csv(?)", True), ("read_parquet(?)", False)]
+)
+def test_a_text_file_that_each_query_parses(source: str, is_parsed: bool) -> None:
+    text = f"SELECT sum(a) FROM {source} WHERE b = ?"
+    driver = aggregate(text, SITE, ns=400 * MS, count=40)
+    found = of(replace(profile_of(driver), systems={text: "duckdb"}), text)
+    assert found.fix.startswith("Each execution reads and parses the file again") == is_parsed
+
+
 @pytest.mark.parametrize(("line_us", "is_unusual"), [(2290, True), (2280, False)])
 def test_a_library_that_works_ten_times_as_long_as_usual(line_us: int, is_unusual: bool) -> None:
     """Reading an object of one row takes 0.228 ms, and the driver 10 us of the line."""

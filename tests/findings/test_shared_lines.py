@@ -70,7 +70,7 @@ def test_what_runs_in_each_call_comes_before_what_runs_in_some(inserts: int, cat
 @pytest.mark.parametrize(("calls_itself", "is_timed"), [(True, False), (False, True)])
 def test_a_call_has_the_time_of_those_that_it_calls(calls_itself: bool, is_timed: bool) -> None:
     """The passes of a function that walks a tree add up to more than the run."""
-    driver, time = loop(READ, 60, 60)
+    driver, time = loop(READ, 60, 61)
     outer = replace(QUERY, line=QUERY.line + 3) if calls_itself else MAIN
     path = (QUERY, outer, MAIN)
     one = (driver._replace(path=path, self_ns=20 * MS, total_ns=20 * MS), replace(time, path=path))

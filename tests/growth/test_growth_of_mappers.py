@@ -142,4 +142,4 @@ def test_a_django_test_case(tmp_path: Path) -> None:
     assert "FAILED (failures=1)" in done.stderr, done.stderr
     assert "FAIL: test_titles_of_the_first" in done.stderr
     assert "VM steps grow in proportion to app_book (exponent 1.00)" in done.stderr
-    assert "only the number for books got larger" in done.stderr
+    assert "(only the number for books was increased)" in done.stderr

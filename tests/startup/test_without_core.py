@@ -22,7 +22,7 @@ from queryprof.cli.main import RECORDING
 
 pytestmark = pytest.mark.once
 
-REASON = "nothing is recorded here: queryprof was installed without its core"
+REASON = "this installation cannot record: queryprof was installed without its core"
 
 NOT_POSIX = """
 import os, select, signal, sys
@@ -72,7 +72,7 @@ assert asyncio.run(work()) == 3
 with queryprof.profile("y.qprof") as recording:
     con.execute("SELECT 1")
 assert (recording.path, recording.findings, recording.profile.aggregates) == (None, (), ())
-assert "nothing is recorded here" in str(recording)
+assert "nothing was recorded" in str(recording)
 recording.report(sys.stderr)
 with queryprof.at_most(0, vm_steps=0, plans="no full scan"):
     con.execute("SELECT 1")
@@ -176,7 +176,7 @@ def queryprof_in(run, forked, script, without_core):
 def test_a_program_runs_unrecorded_and_prints_the_reason_once(run, script):
     done = run(script(PROGRAM))
     assert (done.returncode, done.stdout) == (0, "done\n")
-    lines = [line for line in done.stderr.splitlines() if line.startswith("queryprof: nothing")]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("queryprof: this installation")]
     assert len(lines) == 1
     assert lines[0].startswith(f"queryprof: {REASON}")
     assert not list(Path().glob("*.qprof"))
