@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.loops import COLLECTION, COMPUTING, HOLDING, WAITING, StallSummary
@@ -27,18 +28,21 @@ ADVICE = {
 NEED = "queryprof does not know whether other tasks need the loop during this work."
 
 MIN_TIMES = 2
-"""A computation that blocks the loop fewer times may prepare the program."""
+"""Code that blocks the loop fewer times may prepare the program."""
+
+MIN_CALLBACKS = 2
+"""If fewer callbacks wait for each computation, it may be a timer that shows the progress."""
 
 
 def find_blocking_code(program: Program) -> Iterator[Finding]:
     """Find functions that block an event loop while other callbacks are due."""
     for loop in program.report.loops:
         for stall in loop.stalls:
-            is_wait = stall.category == WAITING
-            if stall.category not in ADVICE or not stall.delayed:
+            is_wait, is_again = stall.category == WAITING, stall.stall.count >= MIN_TIMES
+            if stall.category not in ADVICE or not stall.delayed or not (is_wait or is_again):
                 continue
-            if not is_wait and stall.stall.count < MIN_TIMES:
-                continue
+            serves_many = stall.delayed >= MIN_CALLBACKS * stall.stall.count
+            most = Severity.MEDIUM if serves_many or is_wait else Severity.LOW
             site = stall.site if stall.site.frame else CallSite(stall.stall.function)
             finding = program.make_finding_at_site(
                 "blocked_loop",
@@ -47,11 +51,29 @@ def find_blocking_code(program: Program) -> Iterator[Finding]:
                 stall.stall.total_ns,
                 (blocking_in_words(loop.loop.kind, stall), delays_in_words(stall)),
                 ADVICE[stall.category],
-                doubt="" if is_wait else NEED,
-                most=Severity.HIGH if is_wait else Severity.MEDIUM,
+                doubt="" if is_wait and is_again else NEED,
+                most=Severity.HIGH if is_wait and is_again else most,
             )
             if finding:
                 yield finding
+
+
+def merge_with_causes(
+    findings: Iterable[Finding], blocking: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Yield all findings. If another finding about the same line saves at least half of the time
+    that the line blocks the loop, it is the cause, and the blocking is its evidence.
+    """
+    found = list(findings)
+    for one in blocking:
+        same = [at for at, each in enumerate(found) if each.site.frame == one.site.frame]
+        cause = max(same, key=lambda at: found[at].gain_ns, default=None)
+        if cause is None or 2 * found[cause].gain_ns < one.gain_ns:
+            yield one
+        else:
+            evidence = (*found[cause].evidence, *one.evidence)
+            found[cause] = replace(found[cause], evidence=evidence)
+    yield from found
 
 
 def blocking_in_words(kind: str, stall: StallSummary) -> str:

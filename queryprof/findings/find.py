@@ -40,6 +40,7 @@ from queryprof.findings.blocking_code import (
     blocking_in_words,
     delays_in_words,
     find_blocking_code,
+    merge_with_causes,
 )
 from queryprof.findings.choices import (
     PLAN_CATEGORIES,
@@ -310,6 +311,8 @@ def find_all(
             found[at] = _merge_consequence(found.get(at), consequence)
     findings = (
         replace(one, library=program.timed_library(one.statement))
-        for one in (*_without_counted_commits(found.values()), *find_blocking_code(program))
+        for one in merge_with_causes(
+            _without_counted_commits(found.values()), find_blocking_code(program)
+        )
     )
     return tuple(sorted(merge_same_cause(findings), key=importance_key))

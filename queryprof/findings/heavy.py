@@ -19,6 +19,7 @@ from queryprof.findings.heavy_causes import (
 )
 from queryprof.findings.maintenance import MAINTENANCE_KINDS, is_schema_read
 from queryprof.findings.program import Program
+from queryprof.sql.tokens import tokens_of
 
 AWAITED = {
     "sqlite": "aiosqlite",
@@ -129,6 +130,20 @@ def _is_single_insert(group: StatementGroup) -> bool:
     return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
 
 
+MANY_ROWS_NS = 50_000_000
+"""executemany() of DuckDB takes longer for more than 100 rows: 77 ms for 100 of three columns."""
+
+
+def _inserts_many(group: StatementGroup) -> bool:
+    """Return whether executemany() inserts many rows with a plain INSERT. With ON CONFLICT, equal
+    keys in one statement would keep the first row, not the last.
+    """
+    words = {token.keyword for token in tokens_of(group.statement)}
+    is_plain = not words & {"CONFLICT", "REPLACE", "IGNORE", "SELECT", "RETURNING"}
+    calls = group.calls_by_operation.get("executemany", 0)
+    return is_plain and calls > 0 and group.steady_ns >= MANY_ROWS_NS * calls
+
+
 def _has_known_fix(group: StatementGroup) -> bool:
     return any(is_of_kind(group) for is_of_kind, _, _ in MAINTENANCE_KINDS)
 
@@ -149,9 +164,15 @@ def _is_schema_change(group: StatementGroup) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
 
-def _repeats_schema_changes(groups: Sequence[StatementGroup]) -> bool:
-    """Return whether statements change the schema, and one of them runs again."""
-    return all(map(_is_schema_change, groups)) and any(one.totals.executions > 1 for one in groups)
+def _repeats_schema_changes(program: Program, groups: Sequence[StatementGroup]) -> bool:
+    """Return whether statements change the schema, and the program drops and creates tables
+    again.
+    """
+    repeated = [one for one in program.all_groups if one.totals.executions > 1]
+    words = [[token.keyword for token in tokens_of(one.statement)] for one in repeated]
+    drops = any(one[:2] == ["DROP", "TABLE"] for one in words)
+    makes = any(one[:2] == ["CREATE", "TABLE"] and "SELECT" not in one for one in words)
+    return drops and makes and all(map(_is_schema_change, groups))
 
 
 def _heavy_finding(
@@ -164,7 +185,7 @@ def _heavy_finding(
     each = " each" if runs > 1 else ""
     name, fix = _kind_and_advice(program, group, groups)
     system = program.report.profile.systems.get(group.statement, "")
-    is_many = system == "duckdb" and "executemany" in group.calls_by_operation
+    is_many = system == "duckdb" and _inserts_many(group)
     is_looped = _is_single_insert(group) and program.innermost_loop(group) is not None
     is_known = system in INSERTS_AT_ONCE and (is_looped or (is_many and group.verb == "INSERT"))
     if fix.startswith(UNKNOWN_FAULT) and (inside := python_calls_note(program, group)):
@@ -180,7 +201,7 @@ def _heavy_finding(
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
-    is_often = runs > 1 and (_has_known_fix(group) or _repeats_schema_changes(groups))
+    is_often = runs > 1 and (_has_known_fix(group) or _repeats_schema_changes(program, groups))
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.make_finding(
         cause.category,
@@ -210,8 +231,10 @@ def _kind_and_advice(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
         ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
-    if _repeats_schema_changes(groups):
+    if _repeats_schema_changes(program, groups):
         fix = SAME_SCHEMA
+    elif _is_schema_change(group) and len(groups) == 1 and runs > 1:
+        fix = "The statement creates the same table or index each time: create it once."
     elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
         fix = f"{UNKNOWN_FAULT} Check how often it runs."
     if _is_commit(group) and runs < FEW:

@@ -6,6 +6,7 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.sql.clauses import first_table
+from queryprof.sql.tokens import tokens_of
 
 
 def executes_in_created_tasks(
@@ -59,7 +60,10 @@ def loads_by_position(program: Program, group: StatementGroup) -> bool:
     the library executes the query for this object.
     """
     is_django = program.library(group.statement) == "django"
-    return is_django and "__getitem__" in program.called_library_functions(group)
+    skips = any(token.keyword == "OFFSET" for token in tokens_of(group.statement))
+    is_one = (group.totals.rows_each or 0.0) <= 1
+    calls = program.called_library_functions(group)
+    return is_django and skips and is_one and "__getitem__" in calls
 
 
 def is_queue_read(program: Program, group: StatementGroup) -> bool:

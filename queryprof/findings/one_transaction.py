@@ -96,12 +96,19 @@ def _one_transaction_fix(program: Program, group: StatementGroup, plain: str) ->
         return f"{OF_A_WORKER} {meanwhile}"
     if program.timed_library(group.statement) == "aiosqlite":
         plain = AWAITED
-    elif group.threads > 1 and not program.spans and program.innermost_loop(group) is None:
+    elif _is_in_jobs(program, group):
         plain = OF_JOBS
     is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
     rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
     what = "the executemany()" if group.calls_by_operation.get("executemany") else "the loop"
     return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {meanwhile}"
+
+
+def _is_in_jobs(program: Program, group: StatementGroup) -> bool:
+    """Return whether jobs that the program gives to threads insert rows, without a loop."""
+    givers = {one.site.frame for one in program.report.handoffs}
+    is_given = group.threads > 1 and any(frame in givers for frame in group.path)
+    return is_given and group.verb == "INSERT" and program.innermost_loop(group) is None
 
 
 def _is_on_server(program: Program, group: StatementGroup) -> bool:

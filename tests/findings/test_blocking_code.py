@@ -9,9 +9,11 @@ from analysis.by_hand import aggregate
 from findings.test_named_statements import SITE
 from report.test_loop_reports import MS, SEARCH, loop, profile_of, stall
 
+from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.report import Report
+from queryprof.findings.blocking_code import merge_with_causes
 from queryprof.findings.find import find_all
-from queryprof.findings.finding import Finding
+from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Cause
 from queryprof.report.text.cards import findings_at
 
@@ -26,24 +28,36 @@ def found(**changes: object) -> list[Finding]:
     return list(find_all(report, lambda _frame, _group: None, {}))
 
 
-def test_a_task_that_sleeps_without_await_is_a_fault() -> None:
-    (one,) = found(cpu_ns=IDLE_NS, count=1, total_ns=20_000 * MS, gil_ns=0)
-    assert (one.category, one.severity.value, one.doubt) == ("blocked_loop", "high", "")
-    assert one.site.frame is not None
+@pytest.mark.parametrize(("count", "severity"), [(2, "high"), (1, "medium")])
+def test_a_task_that_sleeps_without_await_is_a_fault(count: int, severity: str) -> None:
+    """A single wait may be part of the start."""
+    (one,) = found(cpu_ns=IDLE_NS, count=count, total_ns=40_000 * MS, gil_ns=0)
+    assert (one.category, one.severity.value) == ("blocked_loop", severity)
+    assert (one.doubt == "") == (count == 2)
     assert one.fix.startswith("It waits and does not compute: await what it waits for")
 
 
 @pytest.mark.parametrize(
-    ("count", "delayed", "is_said"), [(2, 1, True), (1, 1, False), (2, 0, False)]
+    ("count", "delayed", "severities"),
+    [(2, 4, ["medium"]), (2, 3, ["low"]), (1, 4, []), (2, 0, [])],
 )
 def test_a_computation_is_a_fault_if_it_delays_others_again(
-    count: int, delayed: int, is_said: bool
+    count: int, delayed: int, severities: list[str]
 ) -> None:
-    some = found(cpu_ns=BUSY_NS, count=count, delayed=delayed, gil_ns=0)
-    assert [(one.category, one.severity.value) for one in some] == [
-        ("blocked_loop", "medium")
-    ] * is_said
+    """A timer that shows the progress is one callback for each computation."""
+    some = found(cpu_ns=BUSY_NS, count=count, delayed=delayed, gil_ns=0, total_ns=40_000 * MS)
+    assert [one.severity.value for one in some] == severities
     assert all("does not know whether other tasks need the loop" in one.doubt for one in some)
+
+
+def test_a_line_that_queries_and_blocks_is_one_finding() -> None:
+    """An object mapper computes in the line of an N+1: the blocking is its evidence."""
+    site = CallSite(SEARCH)
+    query = Finding("n_plus_one", Severity.HIGH, 0.5, 50, "a", site, None, ("many",), "Join them.")
+    block = Finding("blocked_loop", Severity.LOW, 1.0, 100, "", site, None, ("long",), "Await it.")
+    (one,) = merge_with_causes([query], [block])
+    assert (one.category, one.evidence) == ("n_plus_one", ("many", "long"))
+    assert len(list(merge_with_causes([replace(query, gain_ns=49)], [block]))) == 2
 
 
 def test_a_stall_without_a_known_function_place_names_its_function() -> None:

@@ -10,7 +10,16 @@ from findings.line_profiles import MS, READ, SITE, findings, loop, profile
 
 from queryprof.findings.finding import Finding
 from queryprof.findings.line_times import execution_ns
-from queryprof.model import Frame, LineTime, Profile, StackSample, Thread
+from queryprof.model import (
+    Distribution,
+    Frame,
+    Handoff,
+    LineTime,
+    Profile,
+    StackSample,
+    Thread,
+    ThreadUsage,
+)
 
 pytestmark = pytest.mark.once
 
@@ -50,16 +59,23 @@ def test_an_object_that_is_read_by_its_position(name: str, is_index: bool) -> No
     assert any("objects = list(queryset)" in one.fix for one in found) == is_index
 
 
-@pytest.mark.parametrize(("executions", "is_one"), [(1, False), (2, True)])
-def test_a_schema_that_is_created_again(executions: int, is_one: bool) -> None:
-    """A test suite creates its tables for each test."""
-    some = [
-        aggregate(f"CREATE TABLE {name} (x)", SITE, ns=300 * MS, count=executions)
-        for name in ("a", "b")
-    ]
+@pytest.mark.parametrize(
+    ("texts", "executions", "is_one"),
+    [
+        (("CREATE TABLE a (x)", "DROP TABLE a"), 2, True),
+        (("CREATE TABLE a (x)", "DROP TABLE a"), 1, False),
+        (("CREATE TABLE a (x)", "CREATE TABLE b (x)"), 2, False),  # in other files
+        (("CREATE TABLE a AS SELECT x FROM b", "DROP TABLE a"), 2, False),
+    ],
+)
+def test_a_schema_that_is_created_again(
+    texts: tuple[str, ...], executions: int, is_one: bool
+) -> None:
+    """A test suite drops and creates its tables for each test."""
+    some = [aggregate(text, SITE, ns=300 * MS, count=executions) for text in texts]
     found = findings(profile_of(*some), is_loop=False)
-    assert {one.severity.value for one in found} == {"medium" if is_one else "low"}
-    assert all(("create the tables and indexes once" in one.fix) == is_one for one in found)
+    assert any("create the tables and indexes once" in one.fix for one in found) == is_one
+    assert any(one.severity.value == "medium" for one in found) == is_one
 
 
 @pytest.mark.parametrize(("others", "is_all"), [(11, True), (12, False)])
@@ -70,23 +86,42 @@ def test_a_line_that_also_changes_the_schema_is_no_read_of_it(others: int, is_al
     assert found.gain_ns == (900 if is_all else 250) * MS
 
 
-@pytest.mark.parametrize(("system", "is_slow"), [("duckdb", True), ("sqlite", False)])
-def test_executemany_of_duckdb_inserts_one_row_after_the_other(system: str, is_slow: bool) -> None:
-    insert = aggregate(INSERT, SITE, ns=600 * MS, count=1)._replace(operation="executemany")
-    one = replace(profile_of(insert), systems={INSERT: system})
-    found = [each for each in findings(one) if "with a DataFrame" in each.fix]
+@pytest.mark.parametrize(
+    ("text", "system", "ms", "is_slow"),
+    [
+        (INSERT, "duckdb", 50, True),
+        (INSERT, "duckdb", 49, False),
+        (INSERT, "sqlite", 50, False),
+        (f"{INSERT} ON CONFLICT DO NOTHING", "duckdb", 50, False),
+        ("INSERT INTO t VALUES ((SELECT ?))", "duckdb", 50, False),
+    ],
+)
+def test_executemany_of_duckdb_inserts_one_row_after_the_other(
+    text: str, system: str, ms: int, is_slow: bool
+) -> None:
+    insert = aggregate(text, SITE, ns=10 * ms * MS, count=10)._replace(operation="executemany")
+    one = replace(profile_of(insert), systems={text: system})
+    found = [each for each in findings(one, is_loop=False) if "with a DataFrame" in each.fix]
     assert [each.category for each in found] == ["single_inserts"] * is_slow
-    assert all(each.gain_ns == 0.96 * 600 * MS for each in found)
+    assert all(each.gain_ns == 0.96 * 10 * ms * MS for each in found)
 
 
-@pytest.mark.parametrize(("threads", "is_jobs"), [(1, False), (2, True)])
-def test_jobs_of_a_pool_have_no_loop_around_them(threads: int, is_jobs: bool) -> None:
+@pytest.mark.parametrize(
+    ("threads", "is_given", "is_jobs"), [(1, True, False), (2, True, True), (2, False, False)]
+)
+def test_jobs_of_a_pool_have_no_loop_around_them(
+    threads: int, is_given: bool, is_jobs: bool
+) -> None:
+    """A web server has a thread for each request, but the program gives it no jobs."""
     writes = [
         aggregate(text, ns=ns, count=100)._replace(thread=Thread(1, f"pool_{number}"))
         for number in range(threads)
         for text, ns in ((INSERT, 10 * MS), ("COMMIT", 200 * MS))
     ]
-    fixes = " ".join(one.fix for one in findings(profile_of(*writes), is_loop=False))
+    none = Distribution()
+    given = Handoff("thread pool", (MAIN,), "", 100, 0, 0, none, none, none, none)
+    one = replace(profile_of(*writes), handoffs=(given,) * is_given)
+    fixes = " ".join(each.fix for each in findings(one, is_loop=False))
     assert ("Let one thread write" in fixes) == is_jobs
 
 
@@ -123,10 +158,23 @@ def test_a_text_file_that_each_query_parses(source: str, is_parsed: bool) -> Non
     assert found.fix.startswith("Each execution reads and parses the file again") == is_parsed
 
 
-@pytest.mark.parametrize(("line_us", "is_unusual"), [(2290, True), (2280, False)])
-def test_a_library_that_works_ten_times_as_long_as_usual(line_us: int, is_unusual: bool) -> None:
+@pytest.mark.parametrize(
+    ("text", "line_us", "cpu_ms", "is_unusual"),
+    [
+        (READ, 2291, 184, True),
+        (READ, 2280, 184, False),
+        (READ, 2291, 183, False),
+        ("SELECT a FROM t WHERE b IN (...)", 2291, 184, False),
+        ("SELECT a FROM t JOIN s ON t.id = s.id WHERE b = ?", 2291, 184, False),
+    ],
+)
+def test_a_library_that_works_ten_times_as_long_as_usual(
+    text: str, line_us: int, cpu_ms: int, is_unusual: bool
+) -> None:
     """Reading an object of one row takes 0.228 ms, and the driver 10 us of the line."""
-    one = calling(profile(loop(READ, 60, 60, pass_ns=line_us * 1000 + 1)), "sqlalchemy", "execute")
+    one = calling(profile(loop(text, 60, 60, pass_ns=line_us * 1000)), "sqlalchemy", "execute")
     reads = [each._replace(rows=each.count) for each in one.aggregates]
-    found = of(replace(one, aggregates=tuple(reads)), READ)
+    none = None, None, None, None
+    usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
+    found = of(replace(one, aggregates=tuple(reads), thread_usage=(usage,)), text)
     assert any("check that the engine has no echo" in each for each in found.evidence) == is_unusual

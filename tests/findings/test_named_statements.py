@@ -115,9 +115,7 @@ def test_a_view_whose_name_is_not_in_the_plan() -> None:
     assert "computes all rows of a view" in found.evidence[1]
 
 
-@pytest.mark.parametrize(
-    ("count", "fix"), [(1, "how often it runs"), (5, "create the tables and indexes once")]
-)
+@pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
     (found,) = findings(profile_of(made))

@@ -176,7 +176,9 @@ def queryprof_in(run, forked, script, without_core):
 def test_a_program_runs_unrecorded_and_prints_the_reason_once(run, script):
     done = run(script(PROGRAM))
     assert (done.returncode, done.stdout) == (0, "done\n")
-    lines = [line for line in done.stderr.splitlines() if line.startswith("queryprof: this installation")]
+    lines = [
+        line for line in done.stderr.splitlines() if line.startswith("queryprof: this installation")
+    ]
     assert len(lines) == 1
     assert lines[0].startswith(f"queryprof: {REASON}")
     assert not list(Path().glob("*.qprof"))

@@ -46,15 +46,19 @@ static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
     return offset;
 }
 
+static bool is_heartbeat(PyObject *handle)
+{
+    bool is_known = known.handle_type && PyObject_TypeCheck(handle, known.handle_type);
+    PyObject *callback = is_known ? *slot_address(handle, known.callback) : NULL;
+    return callback && Py_TYPE(callback) == known.heartbeat_type;
+}
+
 static bool read_timer(PyObject *timer, double *due_s)
 {
-    if (!known.handle_type || !PyObject_TypeCheck(timer, known.timer_type)) {
-        return false;
-    }
-    PyObject *when = *slot_address(timer, known.when);
-    PyObject *callback = *slot_address(timer, known.callback);
+    bool is_known = known.handle_type && PyObject_TypeCheck(timer, known.timer_type);
+    PyObject *when = is_known ? *slot_address(timer, known.when) : NULL;
     if (!when || !PyFloat_CheckExact(when) || *slot_address(timer, known.cancelled) == Py_True ||
-        !callback || Py_TYPE(callback) == known.heartbeat_type) {
+        !*slot_address(timer, known.callback) || is_heartbeat(timer)) {
         return false;
     }
     *due_s = PyFloat_AS_DOUBLE(when);
@@ -389,7 +393,7 @@ PyObject *qp_handle_run_wrapper(PyTypeObject *stand_in_type, PyObject *original,
     Py_XSETREF(known.heartbeat_type, (PyTypeObject *)Py_NewRef((PyObject *)heartbeat_type));
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
-    qp_stalls_set_timer_reader(read_timer);
+    qp_stalls_set_readers(read_timer, is_heartbeat);
     qp_task_creators_set_finder(running_task);
     return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
 }

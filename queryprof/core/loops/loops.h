@@ -32,7 +32,8 @@ typedef struct qp_running_loop {
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
     int64_t seen_queued_ns; /* the thread's time waiting for a CPU at that moment; -1: unknown */
-    /* The thread's time waiting for a CPU between that moment and the watchdog's last sample. */
+    /* The thread's time waiting for a CPU between that moment and the watchdog's last sample; -1:
+     * unknown. */
     _Atomic int64_t queued_ns;
     /* Only used by the watchdog: the step that it watches, and the duration of the step at which it
      * takes the next sample. */

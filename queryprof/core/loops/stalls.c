@@ -11,7 +11,8 @@
 
 static const uint32_t UNSEEN = UINT32_MAX; /* used instead of a line */
 
-static qp_timer_reader *timer_is_due; /* NULL if timers cannot be read */
+static qp_timer_reader *timer_is_due;       /* NULL if timers cannot be read */
+static qp_callback_finder *is_own_callback; /* NULL if callbacks cannot be read */
 
 void qp_stalls_clear(void)
 {
@@ -19,9 +20,10 @@ void qp_stalls_clear(void)
     qp_rows_clear(QP_STALL_EVENT_ROWS);
 }
 
-void qp_stalls_set_timer_reader(qp_timer_reader *is_due)
+void qp_stalls_set_readers(qp_timer_reader *is_due, qp_callback_finder *is_own)
 {
     timer_is_due = is_due;
+    is_own_callback = is_own;
 }
 
 static const qp_step_site *most_seen_site(const qp_step *step)
@@ -87,8 +89,9 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
         seen_ns < ns / PARTS) {
         return;
     }
-    int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + atomic_load(&running_loop->queued_ns);
-    if (running_loop->seen_queued_ns < 0 && cpu_ns <= seen_ns / 2) {
+    int64_t queued_ns = atomic_load(&running_loop->queued_ns);
+    int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + (queued_ns > 0 ? queued_ns : 0);
+    if (queued_ns < 0 && cpu_ns <= seen_ns / 2) {
         return; /* it is unknown whether the thread waited, or was ready while other threads had the
                  * CPU */
     }
@@ -122,6 +125,23 @@ static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
 }
 
+/* Returns how many of the callbacks that were ready when the step began are queryprof's own. They
+ * are still the first ones, because the loop has run no other callback since then. */
+static Py_ssize_t own_callbacks(const qp_step *step)
+{
+    PyObject *ready = step->running_loop->ready;
+    PyObject *items = step->waiting && ready && is_own_callback ? PyObject_GetIter(ready) : NULL;
+    PyObject *item = NULL;
+    Py_ssize_t own = 0;
+    for (Py_ssize_t i = 0; items && i < step->waiting && (item = PyIter_Next(items)); i++) {
+        own += is_own_callback(item);
+        Py_DECREF(item); /* the deque keeps it */
+    }
+    Py_XDECREF(items);
+    qp_exception_clear();
+    return own;
+}
+
 static void add_ended_step(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     const qp_step_site *most = most_seen_site(step);
@@ -130,8 +150,9 @@ static void add_ended_step(qp_stall_row *to, const qp_step *step, int64_t ns)
         to->stack = most->stack;
     }
     to->gc_ns += qp_ticks_to_ns(step->running_loop->gc_ticks - step->gc_ticks_before);
-    to->delayed += step->waiting;
-    to->delay_ns += step->waiting * ns;
+    Py_ssize_t waiting = step->waiting - own_callbacks(step);
+    to->delayed += waiting;
+    to->delay_ns += waiting * ns;
     for (int i = 0; i < step->sites; i++) {
         to->samples += step->site[i].hits;
     }

@@ -16,8 +16,11 @@ void qp_stall_flush(qp_step *step, int64_t ns, bool ended);
  * If so, sets its due time in seconds of the monotonic clock. */
 typedef bool qp_timer_reader(PyObject *timer, double *due_s);
 
-/* Sets the function that reads timers. */
-void qp_stalls_set_timer_reader(qp_timer_reader *is_due);
+/* Returns whether a callback of a loop is queryprof's own. Runs no code of the program. */
+typedef bool qp_callback_finder(PyObject *handle);
+
+/* Sets the functions that read timers and callbacks. */
+void qp_stalls_set_readers(qp_timer_reader *is_due, qp_callback_finder *is_own);
 
 /* Counts the stalls in progress up to now. */
 void qp_stalls_flush(void);

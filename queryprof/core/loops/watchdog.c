@@ -52,7 +52,7 @@ static uint64_t check_loop(qp_running_loop *running_loop)
         running_loop->seen_cpu_ns = qp_cpu_ns(running_loop->kernel_id);
         running_loop->seen_queued_ns =
             qp_here.has_own_files ? qp_cpu_queued_ns(running_loop->kernel_id) : -1;
-        atomic_store(&running_loop->queued_ns, 0);
+        atomic_store(&running_loop->queued_ns, -1);
         running_loop->seen_ticks = now;
         atomic_store(&running_loop->seen_number, running_loop->seen_cpu_ns < 0 ? 0 : number);
     }
