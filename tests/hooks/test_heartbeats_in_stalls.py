@@ -10,9 +10,13 @@ import queryprof
 STALLS = 6
 
 
+def block() -> None:
+    time.sleep(0.12)  # longer than a heartbeat's interval, so that one is due
+
+
 async def sleep_without_await() -> None:
     for _ in range(STALLS):
-        time.sleep(0.12)  # longer than a heartbeat's interval, so that one is due
+        block()
         await asyncio.sleep(0)
 
 
