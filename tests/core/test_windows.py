@@ -60,8 +60,7 @@ def test_windows_add_up_to_a_recording_without(
     locks. Every sum of every table is equal, except times and samples.
     """
     found = {}
-    # The first run would write compiled modules, and the second would not.
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # only the first run would write them
     for kind in ("plain", "windows"):
         (tmp_path / kind).mkdir()
         monkeypatch.chdir(tmp_path / kind)
