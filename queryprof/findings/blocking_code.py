@@ -31,7 +31,7 @@ MIN_TIMES = 2
 """Code that blocks the loop fewer times may prepare the program."""
 
 MIN_CALLBACKS = 2
-"""If fewer callbacks wait for each computation, it may be a timer that shows the progress."""
+"""If fewer callbacks wait for each computation, they may be a timer that shows the progress."""
 
 
 def find_blocking_code(program: Program) -> Iterator[Finding]:
@@ -44,6 +44,8 @@ def find_blocking_code(program: Program) -> Iterator[Finding]:
             serves_many = stall.delayed >= MIN_CALLBACKS * stall.stall.count
             most = Severity.MEDIUM if serves_many or is_wait else Severity.LOW
             site = stall.site if stall.site.frame else CallSite(stall.stall.function)
+            if site.frame is None or not site.frame.file:
+                continue  # a line of many, or unknown: no place to change
             finding = program.make_finding_at_site(
                 "blocked_loop",
                 "",

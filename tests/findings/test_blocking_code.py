@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from analysis.by_hand import aggregate
 from findings.test_named_statements import SITE
-from report.test_loop_reports import MS, SEARCH, loop, profile_of, stall
+from report.test_loop_reports import MS, NOTHING, SEARCH, loop, profile_of, stall
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.report import Report
 from queryprof.findings.blocking_code import merge_with_causes
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
-from queryprof.model import Cause
+from queryprof.model import OTHER_LINE, Cause, Frame
 from queryprof.report.text.cards import findings_at
 
 pytestmark = pytest.mark.once
@@ -60,9 +60,14 @@ def test_a_line_that_queries_and_blocks_is_one_finding() -> None:
     assert len(list(merge_with_causes([replace(query, gain_ns=49)], [block]))) == 2
 
 
-def test_a_stall_without_a_known_function_place_names_its_function() -> None:
+def test_a_stall_without_a_known_line_names_its_function() -> None:
     (one,) = found(cpu_ns=IDLE_NS, gil_ns=0, path=(), stack=())
     assert one.site.frame == SEARCH
+
+
+@pytest.mark.parametrize("frame", [NOTHING, OTHER_LINE])
+def test_a_stall_of_unknown_code_is_no_finding(frame: Frame) -> None:
+    assert not found(cpu_ns=IDLE_NS, gil_ns=0, path=(), stack=(), function=frame)
 
 
 @pytest.mark.parametrize("is_database", [True, False])
