@@ -277,8 +277,8 @@ def first_text_if_true(*choices: tuple[object, str]) -> str:
 
 
 UNEXPLAINED_WEIGHT = 0.25
-"""How much the time of a statement without a known cause counts in the order of findings: a fix
-saves only a part of it, and nobody knows which part.
+"""The weight of a gain without a known cause, in the order of findings. Such a gain is the whole
+time of the statement, and a fix saves an unknown part of it.
 """
 
 

@@ -124,6 +124,8 @@ class SharedLines(RecordedData):
         """Return the other queries that a library executes in a line about as often. The line's
         time includes them.
         """
+        if not self._shares_line(group):
+            return []
         place, runs = place_of(group.site.frame), group.totals.statement_executions
         return [
             one
@@ -132,7 +134,6 @@ class SharedLines(RecordedData):
             and one.statement != group.statement
             and place_of(one.site.frame) == place
             and AS_OFTEN * one.totals.statement_executions >= runs
-            and self._shares_line(group)
         ]
 
     def _shares_line(self, group: StatementGroup) -> bool:

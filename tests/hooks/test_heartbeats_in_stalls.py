@@ -24,5 +24,6 @@ def test_a_loop_with_one_task_delays_nothing() -> None:
     with queryprof.profile() as recording:
         asyncio.run(sleep_without_await())
     stalls = [stall for loop in recording.profile.loops for stall in loop.stalls]
-    assert sum(stall.count for stall in stalls) == STALLS
-    assert [(stall.delayed, stall.delay_ns) for stall in stalls] == [(0, 0)] * len(stalls)
+    own = [one for one in stalls if one.function.function == sleep_without_await.__name__]
+    assert sum(one.count for one in own) >= STALLS  # the last step may also be long
+    assert {(one.delayed, one.delay_ns) for one in own} == {(0, 0)}
