@@ -118,15 +118,14 @@ def _print_size_advice(given: str, profile: Profile) -> None:
 
 def _read_one_trace(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
-    from queryprof.collect.recovery import child_traces, save_left_recordings
+    from queryprof.collect.recovery import child_traces
     from queryprof.report.inert import escape_control_characters
 
-    for recovered in save_left_recordings(path):
-        click.echo(
-            f"queryprof: recovered what a process left: {escape_control_characters(recovered)}",
-            err=True,
-        )
-    profile = read_profile(path)
+    def print_recovered(trace: str) -> None:
+        line = f"queryprof: recovered what a process left: {escape_control_characters(trace)}"
+        click.echo(line, err=True)
+
+    profile = read_profile(path, report_recovered=print_recovered)
     _print_size_advice(path, profile)
     since_unix_ns = min((p.start_unix_ns for p in profile.processes), default=0)
     others = child_traces(path, since_unix_ns, {p.pid for p in profile.processes})

@@ -97,10 +97,14 @@ def opened_trace(
 
 @contextmanager
 def _opened_with_recordings(
-    path: str, recorded: RecordedFiles | None = None, calls: CallChoice = NO_CALLS
+    path: str,
+    recorded: RecordedFiles | None = None,
+    calls: CallChoice = NO_CALLS,
+    report_recovered: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Opened]:
     recorded = recorded or RecordedFiles()
-    save_left_recordings(path, recorded)
+    for recovered in save_left_recordings(path, recorded):
+        report_recovered(recovered)
     connection, running, left_out = _read_with_recordings(path, recorded, calls)
     try:
         yield CheckedTrace(connection, path), running, left_out
@@ -259,16 +263,23 @@ def _sum_of_recordings(
     return store.connection
 
 
-def read_profile(path: str, calls: CallChoice = NO_CALLS) -> Profile:
+def read_profile(
+    path: str,
+    calls: CallChoice = NO_CALLS,
+    report_recovered: Callable[[str], None] = lambda _: None,
+) -> Profile:
     """Read the profile of a trace file.
 
     Args:
         calls: which of the newest calls of each process to read.
+        report_recovered: called with the path of each trace of ended processes that this call
+            writes.
 
     Raises:
         TraceError: see `opened_trace`.
     """
-    with _opened_with_recordings(path, None, calls) as (trace, running, left_out):
+    opened = _opened_with_recordings(path, None, calls, report_recovered)
+    with opened as (trace, running, left_out):
         profile = load_profile(trace, calls.limit > 0)
         return replace(profile, running=running, left_out=left_out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from conftest import by_operation
 from queryprof.collect.cleaning import RegionLeft, regions_left_behind
 from queryprof.collect.reader import read_profile
+from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.errors import TraceError
 
 pytestmark = pytest.mark.once
@@ -87,6 +89,25 @@ def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) 
     assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
     assert by_operation(read_profile("x.qprof"))[SELECT] == 3
     assert regions_left_behind() == []
+
+
+def test_a_process_that_ends_during_the_report_is_reported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever its trace is recovered, the report prints so."""
+    from queryprof.cli.main import cli
+    from queryprof.collect import reader
+
+    with worker("x.qprof") as pid:
+
+        def found_after_its_end() -> RecordedFiles:
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            return RecordedFiles()
+
+        monkeypatch.setattr(reader, "RecordedFiles", found_after_its_end)
+        cli.main(["report", "x.qprof"], standalone_mode=False)
+    assert f"recovered what a process left: {os.getcwd()}/x.qprof" in capsys.readouterr().err
 
 
 def test_what_has_no_place_is_named(capsys: pytest.CaptureFixture[str]) -> None:
