@@ -26,7 +26,7 @@ from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.region.identity import region_identity, region_trace_path
 from queryprof.region.part_names import parts_of_trace, trace_name
-from queryprof.region.region import Region, claimed_region, opened_region
+from queryprof.region.region import IncompleteError, Region, claimed_region, opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
     checkpoint_path,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
 UNFINISHED = ".new"
+"""End of the name of an unfinished trace."""
+
 UNFINISHED_NS = 60_000_000_000
 """A file of this age is no longer being written, even if its process is not visible to this one."""
 
@@ -231,23 +233,37 @@ def _trace_path_for(region: Region, path: str) -> str:
 
 
 def _remove_unfinished(path: str) -> None:
-    """Remove unfinished traces of processes that were killed while writing.
+    """Remove the traces and copies of regions that killed processes had not finished.
 
     Their sources still exist.
     """
+    for pid, unfinished in (*_unfinished_traces(path), *_unfinished_copies(path)):
+        is_old = unix_ns() - _modified_ns(unfinished) > UNFINISHED_NS
+        if is_old and pid.isdecimal() and not process_start_ticks(int(pid)):
+            remove_files([unfinished, unfinished + JOURNAL])
+
+
+def _unfinished_traces(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the process id in the name of each unfinished trace, and its path."""
     directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
     for one in list_names(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
         pid, _, its_token = rest.partition("-")
         unfinished = os.path.join(directory, one)
         is_named = one == f"{name}.{rest}{UNFINISHED}" and TOKEN.fullmatch(its_token)
-        is_one = is_named and pid.isdecimal() and not process_start_ticks(int(pid))
-        if (
-            is_one
-            and _may_be_database(unfinished)
-            and unix_ns() - _modified_ns(unfinished) > UNFINISHED_NS
-        ):
-            remove_files([unfinished, unfinished + JOURNAL])
+        if is_named and _may_be_database(unfinished):
+            yield pid, unfinished
+
+
+def _unfinished_copies(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the process id in the name of each region's copy without a header, and its path."""
+    for copy in checkpoints_of_trace(os.path.abspath(path)):
+        try:
+            Region(path=copy).close()
+        except IncompleteError:
+            yield copy.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2], copy
+        except TraceError:
+            continue
 
 
 def _may_be_database(path: str) -> bool:

@@ -109,7 +109,8 @@ class Region:
             struct.error,
             OSError,
         ) as error:
-            is_begun = isinstance(error, ValueError) and not any(self._read(0, START.size))
+            may_be_begun = isinstance(error, (ValueError, struct.error))
+            is_begun = may_be_begun and not any(self._read(0, START.size))
             self.close()
             if is_begun:
                 raise IncompleteError(f"{path}: an incomplete copy of a recording") from error

@@ -252,27 +252,37 @@ def test_what_is_no_trace_stays_as_it_is(queryprof: Run, ours: bool) -> None:
         ("x.qprof.999999-0123456789ab.new", b"my notes", True),
         ("x.qprof.999999-0123456789ab.new", b"", False),
         ("x.qprof.999999-0123456789ab.new", b"SQLite format 3\0", False),
+        ("x.qprof.999999.0123456789ab.live", b"my notes of today", True),
+        ("x.qprof.999999.0123456789ab.live", b"", False),
+        ("x.qprof.999999.0123456789ab.live", bytes(4096), False),
+        ("x.qprof.1.0123456789ab.live", bytes(4096), True),
     ],
 )
 @pytest.mark.repeats
-def test_what_is_no_unfinished_trace_stays(
+def test_unfinished_files_of_killed_processes_are_removed(
     name: str, content: bytes, stays: bool, counted: Counted
 ) -> None:
+    """They are traces, and copies of regions without a header. All other files stay."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     other = Path(f"{DIRECTORY}/{name}")
     other.write_bytes(content)
+    other.chmod(0o600)  # queryprof does not read the copies that others could have made
     os.utime(other, (0, 0))
     counted(DIRECTORY)
     assert other.exists() == stays
 
 
-def test_a_trace_that_is_being_written_stays(counted: Counted) -> None:
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [("-0123456789ab.new", b"SQLite format 3\0"), (".0123456789ab.live", b"")],
+)
+def test_a_file_that_is_being_written_stays(ending: str, content: bytes, counted: Counted) -> None:
     """Its process is invisible, in a container. The file is too new to be a leftover."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
-    other = Path(f"{DIRECTORY}/x.qprof.999999-0123456789ab.new")
-    other.write_bytes(b"SQLite format 3\0")
+    other = Path(f"{DIRECTORY}/x.qprof.999999{ending}")
+    other.write_bytes(content)
     soon_s = time.time() + 3600
     os.utime(other, (soon_s, soon_s))
     counted(DIRECTORY)
