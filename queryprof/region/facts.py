@@ -62,17 +62,19 @@ class Facts:
         Args:
             cells: names of a notebook's cells, by the files of their code.
         """
+        # Read first, because the thread may have to wait for a processor between the two clocks:
+        # the recording must not end before its last call.
+        self._began_ns = _since_start_ns()
         self._known |= {
+            "start_unix_ns": unix_ns(),
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
-            "start_unix_ns": unix_ns(),
             "end_unix_ns": 0,
             "read_bytes": None,
             "written_bytes": None,
             "peak_memory_bytes": None,
             "cells": dict(cells),
         }
-        self._began_ns = _since_start_ns()
         self._io = read_io_bytes(PROCESS)
         _core.set_recording_facts(repr(self._known))
 

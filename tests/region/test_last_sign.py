@@ -1,4 +1,4 @@
-"""The end of a killed process is its last call."""
+"""A recording does not end before its last call."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from queryprof.collect.reader import read_profile
+from queryprof.collect.recent_calls import CallChoice
 from queryprof.collect.recovery import save_left_recordings
 from queryprof.region.region_files import SHARED_MEMORY
 
@@ -38,3 +39,29 @@ def test_a_fetch_is_a_sign_too() -> None:
     (process,) = read_profile("x.qprof").processes
     assert not process.clean_end
     assert process.end_unix_ns >= int(result.stdout) - 1_000_000
+
+
+INTERRUPTED = """
+import sqlite3, time
+import queryprof
+from queryprof.region import facts
+
+read_clock = facts.unix_ns
+
+def unix_ns():
+    now = read_clock()
+    time.sleep(0.05)  # the thread waits for a processor
+    return now
+
+facts.unix_ns = unix_ns
+queryprof.install("x.qprof")
+sqlite3.connect(":memory:").execute("SELECT 1")
+"""
+
+
+def test_a_thread_that_is_interrupted_when_the_recording_begins() -> None:
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True)
+    profile = read_profile("x.qprof", CallChoice())
+    (process,), last = profile.processes, profile.recent_calls[-1]
+    assert last.duration_ns is not None
+    assert process.end_unix_ns >= last.start_unix_ns + last.duration_ns
