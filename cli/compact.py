@@ -14,38 +14,26 @@ from queryprof.cli.fleet_extra import fleet_extra_imports
 @click.command()
 @click.argument("place", type=click.Path(), metavar="DIR|URL")
 @click.option(
-    "--older",
-    "older_s",
-    type=DURATION,
-    default="2d",
-    show_default=True,
-    help="Merge the files of days that ended this long ago.",
-)
-@click.option(
     "--keep",
     "keep_s",
     type=DURATION,
     help="Delete whole days that ended at least this long ago.",
 )
-def compact(place: str, older_s: float, keep_s: float | None) -> None:
-    """Merge the files of each day into one file per table.
+def compact(place: str, keep_s: float | None) -> None:
+    """Merge the files of each day that ended two or more days ago into one file per table.
 
     Safe to kill, to run twice at once, or to run together with `fleet ship`. A run a day later
     deletes the merged files.
     """
     with fleet_extra_imports():
-        from queryprof.fleet.compaction import Compaction, Policy
+        from queryprof.fleet.compaction import Compaction
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_places import existing_location
     from queryprof.cli.output import print_message
 
-    if keep_s is not None and keep_s <= older_s:
-        raise click.UsageError("--keep must be longer than --older")
     keep = None if keep_s is None else timedelta(seconds=keep_s)
     notes: list[str] = []
-    done = Compaction(
-        existing_location(place), Policy(timedelta(seconds=older_s), keep), notes.append
-    ).run()
+    done = Compaction(existing_location(place), keep, notes.append).run()
     for note in notes:
         print_message(note)
     print_message(

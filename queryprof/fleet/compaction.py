@@ -14,7 +14,6 @@ import os
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -61,20 +60,10 @@ FILES_AT_ONCE, ROWS_AT_ONCE = 1000, 200_000
 times as many. Opening a file takes 0.7 ms for each range of rows.
 """
 
+COMPACTED_AGE = timedelta(days=2)
+"""Compact dates that ended at least this long ago. Until then, hosts may still send windows."""
+
 FOLDS = {KEY: "{0}", FIRST: "min({0})", SUM: "sum({0})", LEAST: "min({0})", MOST: "max({0})"}
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Ages for compaction and deletion.
-
-    Attributes:
-        older: compact dates that ended at least this long ago.
-        keep: delete dates that ended at least this long ago; None to keep all.
-    """
-
-    older: timedelta
-    keep: timedelta | None
 
 
 class Compacted(NamedTuple):
@@ -89,12 +78,15 @@ class Compaction:
     """Compacts the files of a location.
 
     Args:
+        keep: delete dates that ended at least this long ago; None to keep all.
         note: called with one line for each message.
     """
 
-    def __init__(self, location: Location, policy: Policy, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, location: Location, keep: timedelta | None, note: Callable[[str], None]
+    ) -> None:
         self._location = location
-        self._policy = policy
+        self._keep = keep
         self._note = note
         self._now_ns = time.time_ns()
 
@@ -108,9 +100,9 @@ class Compaction:
         days = sources = removed = 0
         for table in FLEET_TABLES:
             for folder, entries in sorted(self._files_by_folder(table.name).items()):
-                if self._is_past(folder, self._policy.keep):
+                if self._is_past(folder, self._keep):
                     removed += self._remove(entries)
-                elif self._is_past(folder, self._policy.older) and not _is_compact(entries):
+                elif self._is_past(folder, COMPACTED_AGE) and not _is_compact(entries):
                     merged_rows, gone = self._compact(table, folder, entries)
                     days += bool(merged_rows)
                     sources += merged_rows

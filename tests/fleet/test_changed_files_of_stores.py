@@ -51,7 +51,7 @@ def test_a_footer_that_duckdb_alone_refuses(queryprof: Run) -> None:
 def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
     path = made("a", "b", "c")[0]
     make_footer_lie(path)
-    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    result = queryprof("fleet", "compact", "out")
     assert result.returncode == 1
     assert f"skipped: {path}: is damaged: " in result.stderr
     assert len([*path.parent.glob("day-*.parquet")]) == 1
@@ -62,23 +62,23 @@ def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
 def test_a_days_file_that_cannot_be_read_keeps_its_sources(queryprof: Run) -> None:
     """They are deleted a day later, once the day's file has their rows."""
     sources = made("a", "b")
-    assert queryprof("fleet", "compact", "out", "--older", "1h").returncode == 0
+    assert queryprof("fleet", "compact", "out").returncode == 0
     (day,) = sources[0].parent.glob("day-*.parquet")
     make_footer_lie(day)
     for path in (day, *sources):
         os.utime(path, (0, 0))
-    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    result = queryprof("fleet", "compact", "out")
     assert f"skipped: {day}: is damaged: " in result.stderr
     assert all(path.exists() for path in sources)
 
 
 def test_sources_of_a_sound_days_file_are_deleted(queryprof: Run) -> None:
     sources = made("a", "b")
-    assert queryprof("fleet", "compact", "out", "--older", "1h").returncode == 0
+    assert queryprof("fleet", "compact", "out").returncode == 0
     (day,) = sources[0].parent.glob("day-*.parquet")
     for path in (day, *sources):
         os.utime(path, (0, 0))
-    assert queryprof("fleet", "compact", "out", "--older", "1h").returncode == 0
+    assert queryprof("fleet", "compact", "out").returncode == 0
     assert not any(path.exists() for path in sources)
     assert calls(queryprof)[:2] == (0, 20)
 
@@ -89,7 +89,7 @@ def test_a_name_that_is_no_unicode(queryprof: Run) -> None:
     status, count, message = calls(queryprof)
     assert (status, count) == (1, 10)
     assert "its name is not UTF-8" in message
-    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    result = queryprof("fleet", "compact", "out")
     assert result.returncode == 1
     assert "its name is not UTF-8" in result.stderr
 
@@ -101,7 +101,7 @@ def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:
     status, count, message = calls(queryprof)
     assert (status, count) == (1, 10)
     assert f"skipped: {path}: " in message
-    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    result = queryprof("fleet", "compact", "out")
     assert result.returncode == 1
     assert f"skipped: {path}: " in result.stderr
     assert path.exists()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fleet.fleets import DAY_NS, READ, SLOW, Work, add_host
+from fleet.fleets import DAY_NS, FIRST_DAY_NS, READ, SLOW, Work, add_host
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +31,12 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from queryprof.fleet import compaction  # noqa: E402
-from queryprof.fleet.compaction import KEEP_SOURCES_NS, Compaction, Policy, merged_rows  # noqa: E402
+from queryprof.fleet.compaction import (  # noqa: E402
+    COMPACTED_AGE,
+    KEEP_SOURCES_NS,
+    Compaction,
+    merged_rows,
+)
 from queryprof.fleet.days import day_of  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM  # noqa: E402
@@ -39,7 +44,6 @@ from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM  # noqa: E402
 
 FAULTS = str(Path(__file__).parent / "compact_faults.py")
-NOW = Policy(timedelta(days=1), None)
 QUESTIONS = ("report", "report --by host", "plans", "findings", "trend", "outliers")
 
 
@@ -51,9 +55,9 @@ def fleet(days: int = 2, hosts: int = 3, directory: str = "store") -> None:
             add_host(Path(directory), f"h{host}", work, day=day, spans={"GET /": 5 + host})
 
 
-def compact(directory: str = "store", policy: Policy = NOW) -> tuple[int, int, int]:
+def compact(directory: str = "store") -> tuple[int, int, int]:
     notes: list[str] = []
-    done = Compaction(Directory(directory), policy, notes.append).run()
+    done = Compaction(Directory(directory), None, notes.append).run()
     assert notes == []
     return done
 
@@ -265,16 +269,19 @@ def test_old_dates_are_deleted(queryprof: Run) -> None:
     fleet(days=1)
     assert queryprof("fleet", "compact", "store", "--keep", "36500d").returncode == 0
     assert files()
-    result = queryprof("fleet", "compact", "store", "--older", "1h", "--keep", "2h")
+    result = queryprof("fleet", "compact", "store", "--keep", "2h")
     assert result.returncode == 0
     assert files() == []
 
 
-def test_a_date_that_is_not_over_stays(queryprof: Run) -> None:
-    add_host(Path("store"), "h", {READ: Work(1, 1)}, start_ns=time.time_ns(), is_absolute=True)
-    before = files()
-    assert queryprof("fleet", "compact", "store", "--older", "1s").returncode == 0
-    assert files() == before
+def test_a_date_is_compacted_two_days_after_its_end() -> None:
+    fleet(days=1)
+    one = Compaction(Directory("store"), None, pytest.fail)
+    age_ns = COMPACTED_AGE // timedelta(microseconds=1) * 1000
+    one._now_ns = FIRST_DAY_NS + DAY_NS + age_ns - 1_000_000
+    assert one.run() == (0, 0, 0)
+    one._now_ns += 1_000_000
+    assert one.run() == (4, 12, 0)
 
 
 def test_a_damaged_file_is_reported_and_stays(queryprof: Run) -> None:
@@ -348,8 +355,7 @@ def test_sums_too_large_to_be_one_stay_as_they_are(queryprof: Run) -> None:
     ("arguments", "message"),
     [
         (["nothere"], "nothere: no such directory"),
-        ([".", "--older", "2"], "'2' is not a duration"),
-        ([".", "--older", "3d", "--keep", "2d"], "--keep must be longer than --older"),
+        ([".", "--keep", "2"], "'2' is not a duration"),
         ([], "Missing argument"),
     ],
 )

@@ -21,7 +21,7 @@ if not shutil.which("java"):
 
 from queryprof.errors import TraceError  # noqa: E402
 from queryprof.fleet import spark as fleet_in_spark  # noqa: E402
-from queryprof.fleet.compaction import Compaction, Policy  # noqa: E402
+from queryprof.fleet.compaction import Compaction  # noqa: E402
 from queryprof.fleet.duck import Engine, Selection  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.store import directory_place, read_store  # noqa: E402
@@ -147,14 +147,13 @@ def test_a_selection(session: Any, store: Path) -> None:
 
 def test_days_files_count_once(session: Any, store: Path, tmp_path: Path) -> None:
     shutil.copytree(store, tmp_path / "store")
-    from datetime import timedelta
 
     def calls() -> Any:
         fleet_in_spark.tables(session, str(tmp_path / "store"))
         return rows_of(session.sql("SELECT sum(count), count(DISTINCT host) FROM aggregate"))
 
     before = calls()
-    Compaction(Directory(str(tmp_path / "store")), Policy(timedelta(0), None), print).run()
+    Compaction(Directory(str(tmp_path / "store")), None, print).run()
     assert any(path.name.startswith("day-") for path in (tmp_path / "store").rglob("*"))
     assert calls() == before
 

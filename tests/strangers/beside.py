@@ -153,7 +153,7 @@ def stored(draw: random.Random, case: Path) -> Case:
         Step(["fleet", "compare", *draw.choice([("1", "2"), ("2", "1")]), *of_shop]),
         Step(["fleet", "report", *of_shop, "--during", "2026-01-01..2026-12-01"]),
     ]
-    compact = Step(["fleet", "compact", "store", "--older", "1h"], may_change=("store",))
+    compact = Step(["fleet", "compact", "store"], may_change=("store",))
     how = f"{table} {how}"
     if draw.random() < 0.4:
         if draw.random() < 0.5:
