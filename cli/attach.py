@@ -40,7 +40,7 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
     QUERYPROF=standby. Detaching restores them.
     """
     from queryprof.cli.recording import CommandRecordings
-    from queryprof.cli.run import report_recording
+    from queryprof.cli.run import write_trace_and_report
 
     with ending_signals() as ended:
         parts = CommandRecordings(output or f"{pids[0]}.qprof")
@@ -61,7 +61,7 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
         except QueryprofError:
             parts.discard()
             raise
-    if not report_recording(parts, no_report):
+    if not write_trace_and_report(parts, no_report):
         raise SystemExit(2)
 
 

@@ -78,7 +78,9 @@ def _traces(target: str | None) -> list[str]:
 
 
 def _time_before(text: str) -> int:
-    """Return the latest local time, in Unix time (ns), that a text names before now."""
+    """Return the local time in a text as Unix time in ns. A time without a date means its latest
+    occurrence before now.
+    """
     now = datetime.now().astimezone()
     for form in TIMES:
         try:

@@ -25,7 +25,7 @@ def otlp_options(command: Callable[..., None]) -> Callable[..., None]:
         "--otlp",
         "endpoint",
         metavar="URL",
-        help="OpenTelemetry endpoint; `env` uses OTEL_EXPORTER_OTLP_ENDPOINT.",
+        help="URL of the OpenTelemetry endpoint; `env` stands for OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     return with_endpoint(with_text(command))
 

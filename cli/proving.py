@@ -76,7 +76,10 @@ def prove_advice(
     try:
         return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)
     except StatementError as error:  # a statement of queryprof's own
-        raise ProofError(f"{databases[0]}: its copy cannot be measured: {error}") from error
+        raise ProofError(
+            f"{databases[0]}: queryprof cannot measure statements on a copy of this database:"
+            f" {error}"
+        ) from error
     except OutOfTime as error:
         raise ProofError(
             f"--budget {budget_s:g}s: no time was left to measure anything; allow more"

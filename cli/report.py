@@ -43,7 +43,7 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
     "--by",
     "dimension",
     type=click.Choice(DIMENSIONS),
-    help="Print this breakdown only.",
+    help="Print only the totals by this dimension.",
 )
 @click.option(
     "--show",

@@ -85,7 +85,7 @@ def run(
     status.exit()
 
 
-def report_recording(parts: CommandRecordings, no_report: bool) -> bool:
+def write_trace_and_report(parts: CommandRecordings, no_report: bool) -> bool:
     """Make the trace of a recording, and print its report. Returns False if there is no trace,
     after printing the reason.
     """

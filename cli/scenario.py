@@ -54,7 +54,9 @@ def scenario(file: str) -> None:
 
 
 def _prepare_output(output: str) -> None:
-    """Create the output directory, or empty it if it has MARK."""
+    """Create the output directory. If an earlier scenario wrote it (it contains the file MARK),
+    delete its content. Raises QueryprofError if it contains other files.
+    """
     mark = os.path.join(output, MARK)
     try:
         if os.path.isdir(output) and os.listdir(output):

@@ -28,7 +28,7 @@ FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
 ANONYMOUS = "--anonymize cannot be combined with --otlp, whose data has names"
-ONE_COMMAND = "-- COMMAND accepts at most one PLACE, and no --once"
+COMMAND_CONFLICT = "-- COMMAND accepts at most one PLACE, and no --once"
 
 
 class CommandWithProgram(click.Command):
@@ -86,7 +86,7 @@ def ship(
     """
     command = context.meta[COMMAND]
     wrong = [
-        (command is not None and (not command or once or len(places) > 1), ONE_COMMAND),
+        (command is not None and (not command or once or len(places) > 1), COMMAND_CONFLICT),
         (command is None and not places, "needs a PLACE, or -- COMMAND"),
         (to is None and endpoint is None, "needs --to, or --otlp"),
         (anonymize and endpoint is not None, ANONYMOUS),

@@ -43,7 +43,7 @@ POOLS = {
 
 
 class PoolHook(DriverHook):
-    """The probes on a pool of POOLS.
+    """The probes on the connection pool of one module in POOLS.
 
     Args:
         module: a key of POOLS.

@@ -73,7 +73,9 @@ class AllowedCommands:
             if not is_there:
                 os.unlink(trace)
         if is_cancelled.is_set():
-            raise QueryprofError("the call was cancelled, and the command ended")
+            raise QueryprofError(
+                "the client cancelled the tool call, so queryprof ended the command"
+            )
         if not is_there:
             raise QueryprofError(f"nothing was recorded; status {status}: {end}")
         return {"trace": os.path.basename(trace), "exit_status": status, "output_end": end}

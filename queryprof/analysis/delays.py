@@ -28,13 +28,13 @@ class Delay:
             threads computed.
         ns: the part of the span's time; for "others" an upper bound.
         frame: the frame that blocked the loop, or that took the awaited lock; None if unknown.
-        count: the number of stalls or waits.
+        event_count: the number of stalls or waits.
     """
 
     kind: str
     ns: int
     frame: Frame | None
-    count: int
+    event_count: int
 
 
 class Delays:

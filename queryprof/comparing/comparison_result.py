@@ -26,7 +26,7 @@ between different versions of SQLite. Between equal versions, VM steps must be e
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """One metric on both sides.
+    """The value of one metric before and after a change, and the verdict.
 
     Attributes:
         metric: its name, which ends with the unit (`database_ns`).

@@ -67,8 +67,8 @@ def find_many_cheap_queries(program: Program) -> Iterator[Finding | None]:
 
 SEVERAL_JOINS = 2
 MULTIPLIED = (
-    "If the query joins several collections (joinedload()), it combines each row of one with each"
-    " row of the other. Load them with selectinload()."
+    "If the query joins several collections (joinedload()), it returns every combination of their"
+    " rows. Load the collections with selectinload()."
 )
 
 
@@ -221,7 +221,7 @@ INSTEAD = {
     "count": {
         "": "count(*)",
         "django": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',
-        "sqlalchemy": "`func.count()`, and GROUP BY for all parents at once",
+        "sqlalchemy": "`func.count()`, with `.group_by()` to count for all parents at once",
         "peewee": "`.count()`, and `fn.COUNT()` with `.group_by()` for all parents at once",
         "pony": "`count()` in one `select()`",
         "tortoise": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',

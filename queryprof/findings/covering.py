@@ -58,7 +58,7 @@ LOOKED_UP_ROWS = 20
 
 WIDTH = (
     "The gain is an estimate: such an index saved 76 to 99% of the time for rows of 300 bytes, and"
-    " less than 30% for rows of 20 bytes. --prove measures."
+    " less than 30% for rows of 20 bytes. --prove measures the saving."
 )
 
 OUTER = 0.1

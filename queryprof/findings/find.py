@@ -139,7 +139,7 @@ RULES: tuple[Rule, ...] = (
     repeated.find_repeated_preparation,
     repeated.find_duplicate_queries,
     triggers.find_slow_triggers,
-    large_values.find_large_values_written,
+    large_values.find_large_row_updates,
     transactions.find_commit_per_write,
     transactions.find_separate_transactions,
     queries.find_n_plus_one,

@@ -99,7 +99,7 @@ def _reads_unreturned_pages(group: StatementGroup) -> bool:
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
 
 
-def find_large_values_written(program: Program) -> Iterator[Finding | None]:
+def find_large_row_updates(program: Program) -> Iterator[Finding | None]:
     """Find UPDATEs of single rows that write very much."""
     by_function = changes_by_function(program)
     for group in program.groups:

@@ -128,9 +128,8 @@ def preload_advice(library: str, note: str, outer: str = "", is_of_owner: bool =
         if loaded.startswith(COLUMN):
             how = "list it in `.only()`, or remove it from `.defer()`"
     if "PATH" in how:
-        how += (
-            f", where PATH leads from the parent query's objects to {relation.rpartition('.')[0]}"
-        )
+        model = relation.rpartition(".")[0]
+        how += f". Replace PATH by the relations from the parent query's objects to {model}"
     where = f" {place} reads it." if place else ""
     return f"Load {relation} with the parent query: {how}.{where}"
 

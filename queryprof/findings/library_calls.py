@@ -10,7 +10,7 @@ from queryprof.sql.tokens import tokens_of
 FILTERED = {
     "django": (
         "The relation is prefetched, but `.filter()`, `.order_by()` and `.first()` query it"
-        ' again. Prefetch the wanted part: `.prefetch_related(Prefetch("relation",'
+        ' again. Prefetch only the objects that you need: `.prefetch_related(Prefetch("relation",'
         ' queryset=Model.objects.filter(...), to_attr="wanted"))`, and read `object.wanted`. Or'
         " filter `object.relation.all()` in Python."
     ),

@@ -23,8 +23,8 @@ BY_ITSELF = (
 """Another fix for a loop whose time is mostly syncs."""
 
 AROUND_IT = (
-    "Put one transaction around it: BEGIN before it, COMMIT after it. Without one, executemany()"
-    " commits each row."
+    "Put one transaction around executemany(): BEGIN before the call, COMMIT after the call."
+    " Without a transaction, executemany() commits each row."
 )
 AROUND_THE_LOOP = (
     "Put one transaction around the loop: BEGIN before it, COMMIT after it (`with connection:`"

@@ -51,8 +51,8 @@ def find_pool_waits(program: Program) -> Iterator[Finding | None]:
 
 
 USED = (
-    "The connections run queries most of this time. If the database is busy, a larger pool only"
-    " moves the wait to the database."
+    "While calls wait, the pool's connections run queries most of the time. If the database is"
+    " busy, a larger pool only moves the wait to the database."
 )
 
 

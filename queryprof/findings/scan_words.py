@@ -88,8 +88,8 @@ def index_fix(
         )
     if columns and is_unknown and not (index_help and index_help.covering):
         return (
-            f"An index on the compared columns ({columns}) helps if few rows share a value:"
-            " --prove measures."
+            f"An index on the compared columns ({columns}) helps if few rows have the same value."
+            " --prove measures how much time the index saves."
         )
     if columns:
         several = "indexes" if index_help and index_help.code.count("CREATE") > 1 else "an index"

@@ -1,4 +1,4 @@
-"""Findings about rows that a library or the program's own loop writes one by one."""
+"""Findings about rows that a program or its library writes, or awaits, one by one."""
 
 from __future__ import annotations
 

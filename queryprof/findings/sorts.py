@@ -32,7 +32,7 @@ AFTER_OFFSET = (
 )
 FEW_MATCH = (
     "It is unknown how many rows match its WHERE. If they are few, the index makes it slower:"
-    " --prove measures."
+    " --prove measures the saving."
 )
 
 

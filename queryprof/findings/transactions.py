@@ -103,7 +103,7 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
         # A transaction belongs to one file (or to several ATTACHed ones).
         files = program.database_file_count([group.statement])
         # A commit after a checkpoint syncs the log because of the checkpoint.
-        if 2 * max(files, checkpoints) > found.number or not _are_many_commits(
+        if 2 * max(files, checkpoints) > found.number or not _has_many_transactions(
             program, found.number, found.cost_ns
         ):
             continue
@@ -305,7 +305,7 @@ def has_own_commits(program: Program, group: StatementGroup) -> bool:
     return FEW_IN_ONE * own >= _write_count(group)
 
 
-def _are_many_commits(program: Program, transactions: int, cost_ns: float) -> bool:
+def _has_many_transactions(program: Program, transactions: int, cost_ns: float) -> bool:
     least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
     return transactions >= least
 
@@ -325,7 +325,7 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
         number, syncs = sum(map(_write_count, alone)), sum(group.files.syncs for group in alone)
         sync_ns = sum(group.files.sync_ns for group in alone)
         cost_ns = sync_ns + sum(group.files.write_ns for group in alone)
-        if not _are_many_commits(program, number, cost_ns):
+        if not _has_many_transactions(program, number, cost_ns):
             continue
         most = max(alone, key=lambda group: group.self_ns)
         if most.executions_outside_spans < FEW and number <= A_SPAN * _span_count(program, most):

@@ -12,7 +12,7 @@ RUN = "run"
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
 BUSY = "busy time"
-RAN = "busy time of the run"
+RAN = "time that the program was busy"
 
 MOSTLY_WAITING = 0.5
 """A program that is busy for a smaller share of its run mostly waits, for example for a scheduler

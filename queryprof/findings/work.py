@@ -202,8 +202,9 @@ looking up each row depends on the row's width and place.
 """
 
 FETCHED = (
-    "It returns 5% or more of the table, and SQLite would look up each of these rows separately (an"
-    " index saved 23% of the time for 5% of the rows, and 2% for 7%). --prove measures."
+    "The query returns 5% or more of the table, and SQLite would look up each of these rows"
+    " separately. In a test, an index saved 23% of the time for 5% of the rows, and 2% for 7%."
+    " --prove measures the saving."
 )
 
 

@@ -155,7 +155,7 @@ class Engine:
         self._connection.close()
 
     def text(self, name: str) -> str:
-        """Return the SQL of a question, with the tables that it reads."""
+        """Return the SQL query of a `fleet` command. It reads the tables of its WITH clause."""
         comment, _, rest = question_sql(name).partition("\nWITH ")
         tables = [
             self._table(table.name) for table in FLEET_TABLES if _reads_table(rest, table.name)
@@ -218,8 +218,8 @@ class Engine:
             max(one["last_seen"] for one in there),
         )
         raise TraceError(
-            f"nothing is selected; available from {first:%Y-%m-%d %H:%M} to"
-            f" {last:%Y-%m-%d %H:%M} UTC: {listed}{more}"
+            "no recording matches the selection; there are recordings from"
+            f" {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC: {listed}{more}"
         )
 
     def answer(self, name: str, selection: Selection, **values: object) -> Answer:

@@ -58,10 +58,9 @@ class FlatNames:
         return identifier(text) if self._is_anonymous and text else text
 
     def path(self, path: CallPath) -> tuple[str, str, str]:
-        """Return (path, site, place) of a call path.
+        """Return three names of a call path: its frames, its call site, and its function.
 
-        `path` has one line per frame, innermost first. `site` is the ranked frame, and `place` is
-        the same without its line.
+        The frames are lines, innermost first. The function is the call site without line number.
         """
         known = self._of_paths.get(id(path))
         if known is None:

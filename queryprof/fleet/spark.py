@@ -5,7 +5,8 @@
     fleet.ask(spark, "compare", before="1.4", after="1.5").show()
 
 The session's time zone must be UTC, and the session must be able to read the store (s3:// is read
-as s3a://). Answers equal DuckDB's to 1e-9. The caller imports Spark.
+as s3a://). Answers equal DuckDB's to 1e-9. This module does not import PySpark: the
+caller passes a Spark session.
 """
 
 from __future__ import annotations

@@ -164,8 +164,9 @@ class SchemaPlanner:
         return frozenset()
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
-        """Return two tables whose rows a join combines, each with each. The table that both are
-        joined to is the third. Empty if there are no such tables, or without a schema.
+        """Return two tables whose rows a join multiplies: it combines each row of one with each row
+        of the other. If both are joined to one more table, that table is third. Empty if there are
+        no such tables, or without a schema.
         """
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
@@ -186,7 +187,7 @@ class SchemaPlanner:
             judge = self._start_judge(self._databases.get(statement, ""))
             trial = StatementTrial(judge, statement)
             if trial.plan() in plans or has_scans(trial):
-                return (), ""  # it checks no key, or a trigger scans
+                return (), ""  # the statement checks no foreign key, or a trigger scans a table
             judge.switch(EMPTY, "foreign_keys", True)
             try:
                 found = find_unindexed_references(trial) if trial.plan() in plans else []

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "f": 4, "t": 4, "B": 1, "s": 1}
-"""Size of a value in bytes, by code."""
+"""The size of a value in bytes, by the type code of its column. These are codes of `struct`; "t" is
+the number of a text.
+"""
 
 
 class RowColumn:

@@ -140,10 +140,10 @@ def region_keys() -> frozenset[str]:
 
 
 def readable_regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
-    """Yield the readable and trusted regions of the trace whose path has this hash, or of all
-    traces.
+    """Yield the paths of the trusted regions of one trace, or of all traces.
 
     Args:
+        key: the hash of the trace's path; "" for all traces.
         pids: only processes with these ids, which are in the file names.
     """
     for directory in memory_directories():

@@ -117,7 +117,7 @@ def _play(order: PlayOrder) -> dict[str, object]:
     past = sqlite3.connect(order.database)
     player.confine(whole)
     player.confine(past)
-    with closing(whole), closing(past), queryprof.recorder.api.profile(order.profile):
+    with closing(whole), closing(past), queryprof.recorder.api.profile(order.output_trace):
         ranks = Ranks(whole, past) if order.share > 1 else None
         player.begin(ONLY)
         executions = executions_on_database(order)

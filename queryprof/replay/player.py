@@ -63,13 +63,13 @@ class PlayOrder:
     """What to play.
 
     Attributes:
-        trace: the trace next to the workload.
-        recorded: the database's path in the workload.
+        recorded_trace: the trace next to the workload.
+        recorded_database: the path of the database in the workload.
         database: the copy.
         pragmas: name and value, for each connection.
         workers: threads, each with its own connections; 1 keeps the recorded order.
         seconds: play repeatedly for this time; 0: once.
-        profile: where to keep a trace; "" for none.
+        output_trace: where to keep a trace of the replay; "" for none.
         result: where to write a `ReplayResult` as JSON.
         time_s: limit of the processor time.
         file_bytes: size limit of each file.
@@ -77,14 +77,14 @@ class PlayOrder:
         whole: URI of the whole database, of which `database` keeps a share.
     """
 
-    trace: str
-    recorded: str
+    recorded_trace: str
+    recorded_database: str
     database: str
     result: str
     pragmas: tuple[tuple[str, str], ...] = ()
     workers: int = 1
     seconds: float = 0.0
-    profile: str = ""
+    output_trace: str = ""
     time_s: float = 0.0
     file_bytes: int = 0
     share: int = 1
@@ -285,8 +285,8 @@ def executions_on_database(order: PlayOrder) -> list[Execution]:
     operations = ("execute", "executemany", "executescript", "commit", "rollback", "close")
     return [
         one
-        for one in read_workload(order.trace).executions
-        if one.database == order.recorded and one.operation in operations
+        for one in read_workload(order.recorded_trace).executions
+        if one.database == order.recorded_database and one.operation in operations
     ]
 
 
@@ -311,7 +311,8 @@ def play_workload(order: PlayOrder) -> ReplayResult:
     threading.Thread(
         target=watch_players, args=(players,), name="queryprof watches", daemon=True
     ).start()
-    with queryprof.recorder.api.profile(order.profile) if order.profile else nullcontext():
+    output = order.output_trace
+    with queryprof.recorder.api.profile(output) if output else nullcontext():
         began_unix_s = time.time()
         if order.workers == 1 and not order.seconds:
             _play_in_turn(executions, players[0])

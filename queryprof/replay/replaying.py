@@ -194,11 +194,11 @@ def play_order(
         _copy_database(replay.database, copy, setting)
         order = changed(
             PlayOrder(
-                trace=os.path.abspath(replay.trace),
-                recorded=replay.recorded,
+                recorded_trace=os.path.abspath(replay.trace),
+                recorded_database=replay.recorded,
                 database=copy,
                 result=os.path.join(folder, "result"),
-                profile=os.path.join(folder, "replayed.qprof") if profile else "",
+                output_trace=os.path.join(folder, "replayed.qprof") if profile else "",
                 time_s=_most_s(replay.recorded_s),
                 file_bytes=BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
                 whole=read_only_uri(replay.database),
@@ -216,7 +216,7 @@ def play_order(
             reason = lines[-1] if lines else f"status {player.returncode}"
             raise ProofError(f"replay: {reason}")
         if profile:
-            shutil.move(order.profile, profile)
+            shutil.move(order.output_trace, profile)
         found: dict[str, Any] = json.loads(Path(order.result).read_text())
         return found
 

@@ -1,5 +1,5 @@
-"""The calls of a block, in parts. A part contains the calls between two readings. The calls are
-described only when needed.
+"""The calls of a block, in parts. queryprof reads the recording several times during the block; a
+part contains the calls between two of these reads. The calls are described only when needed.
 """
 
 from __future__ import annotations

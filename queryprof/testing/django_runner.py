@@ -35,8 +35,8 @@ from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import add_statements, describe, record_of
 from queryprof.testing.suite_baseline import CollectedPart, SuiteBaseline, TestRecord
 from queryprof.testing.summary import (
+    NO_TEST_FOUND,
     NOTHING_COMPARED,
-    NOTHING_RAN,
     NOTHING_SEEN,
     baseline_lines,
     most_lines,
@@ -194,7 +194,7 @@ class _Suite:
     def is_wrong(self) -> str:
         """Return a message if the run has checked nothing, or ""."""
         if self.checks and not self.collected:
-            return NOTHING_RAN
+            return NO_TEST_FOUND
         if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):
             return NOTHING_SEEN
         is_all = self.selection is CollectedPart.ALL

@@ -89,7 +89,7 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
     yield f"to accept this, run {save} and commit the baseline"
 
 
-NOTHING_RAN = "no test was found: this check checked nothing"
+NO_TEST_FOUND = "no test was found: this check checked nothing"
 
 
 NOTHING_SEEN = "nothing was measured, though the baseline has queries: this check checked nothing"

@@ -116,7 +116,7 @@ def _range_check(least: int, most: int) -> Check:
     def check(values: Values) -> int:
         _sum_of_integers(sum(values))
         if min(values) < least or max(values) > most:
-            raise ValueError(f"is not from {least} to {most}")
+            raise ValueError(f"is not between {least} and {most}")
         return 0
 
     return check

@@ -49,7 +49,7 @@ static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (qp_recorder_is_on()) {
         qp_span_stop_clock(span);
-        qp_executions_flush(); /* so that the span contains what was fetched in it */
+        qp_executions_flush(); /* so that the span includes its last fetches */
         qp_span_end(span, failed);
     }
     Py_RETURN_NONE;

@@ -16,7 +16,7 @@
 
 /* Returns the number of rows that a script's connection has changed so far; 0 for a call that is
  * not a script. */
-static int64_t script_row_count(const qp_call *call, PyObject *connection)
+static int64_t script_total_changes(const qp_call *call, PyObject *connection)
 {
     bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
     void *db = is_script ? qp_connection_db(connection) : NULL;
@@ -36,9 +36,9 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     call->plan.explanation = (qp_explanation){0};
     uint32_t statement = e->meter.key.statement;
     qp_counters_attach_connection(connection);
-    call->script_rows = script_row_count(call, connection);
+    call->script_rows = script_total_changes(call, connection);
     if (ours &&
-        (!qp_plan_is_known(connection, statement) || qp_statement_is_unaccepted(statement))) {
+        (!qp_plan_is_known(connection, statement) || qp_statement_is_not_yet_accepted(statement))) {
         qp_explanation *wanted = &call->plan.explanation;
         bool is_asked =
             call->probe->source == QP_SOURCE_TEXT && qp_connection_is_counted(connection);
@@ -141,7 +141,7 @@ QP_COLD void qp_first_run_decide_statement(qp_call *call, PyObject *result)
     }
     uint32_t number = e->meter.key.statement;
     const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
-    if (result && !columns && !qp_statement_is_unaccepted(number)) {
+    if (result && !columns && !qp_statement_is_not_yet_accepted(number)) {
         return; /* the statement of this text is already known */
     }
     uint64_t from = qp_clock_ticks();
@@ -195,7 +195,7 @@ static void store_answers(qp_call *call)
 static QP_COLD int64_t end_on_connection(qp_call *call)
 {
     uint64_t from = qp_clock_ticks();
-    call->script_rows = script_row_count(call, call->connection) - call->script_rows;
+    call->script_rows = script_total_changes(call, call->connection) - call->script_rows;
     if (call->tells_ends) {
         qp_counters_trace_statement_ends(call->connection, false);
     }

@@ -20,7 +20,7 @@ static inline bool qp_first_run_is_undecided(const qp_call *call, PyObject *resu
 {
     const qp_execution *e = call->execution;
     return !result || call->active.has_more ||
-           (e && qp_statement_is_unaccepted(e->meter.key.statement));
+           (e && qp_statement_is_not_yet_accepted(e->meter.key.statement));
 }
 
 /* Must be called first after the call. Decides which statement the text belongs to, now that the

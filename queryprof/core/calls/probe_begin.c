@@ -140,7 +140,7 @@ static inline bool begin_execution(qp_call *call)
     PyObject *connection = qp_connection_of(call);
     call->active.db = connection ? qp_connection_db(connection) : NULL;
     if (connection && (e->meter.drops || !qp_plan_is_known(connection, statement) ||
-                       qp_statement_is_unaccepted(statement))) {
+                       qp_statement_is_not_yet_accepted(statement))) {
         e->meter.sampled = true; /* otherwise a statement with few executions might never be
                                   * sampled */
         qp_first_run_begin(call, connection, ours);

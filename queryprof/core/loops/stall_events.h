@@ -1,4 +1,4 @@
-/* The longest stalls, each with its time. */
+/* The longest stalls, each with its start time and duration. */
 #pragma once
 
 #include <stdint.h>

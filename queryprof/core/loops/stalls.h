@@ -1,4 +1,4 @@
-/* Stalls: steps that blocked a loop for longer than a threshold, by function and by the call path
+/* Stalls: steps that blocked a loop for at least a threshold, by function and by the call path
  * where the watchdog saw them. */
 #pragma once
 

@@ -20,7 +20,8 @@ void qp_step_release(qp_step *step);
 void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
                    PyObject *keeper, PyObject *what);
 
-/* Begins a step for a loop whose steps cannot be seen. The next heartbeat is due at `due_ticks`. */
+/* Begins a substitute step for a loop whose real steps queryprof cannot see. The substitute starts
+ * at `due_ticks`, when the next heartbeat is due, and ends with that heartbeat. */
 void qp_step_begin_unseen(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
 
 /* Ends the step. Preserves the current exception. */

@@ -151,7 +151,7 @@ int qp_recorder_start(void)
     bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
                    qp_code_lines_start() && qp_stacks_start() && qp_call_paths_start() &&
                    qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
-                   qp_plans_start() && qp_samples_start() && qp_file_sums_start() &&
+                   qp_plans_start() && qp_samples_allocate() && qp_file_sums_start() &&
                    qp_parameters_start() && qp_line_times_start() && qp_steps_start() &&
                    qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
                    qp_timeline_start(qp_ticks_to_unix_ns(qp_clock_ticks()));
@@ -262,7 +262,7 @@ void qp_recorder_after_fork(void)
     qp_parameters_stop();
     qp_line_times_stop();
     bool is_lost = qp_region_is_lost();
-    if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start() ||
+    if (is_lost || !qp_aggregates_start() || !qp_samples_allocate() || !qp_file_sums_start() ||
         !qp_parameters_start() || !qp_line_times_start()) {
         qp_recorder_stop();
         return;

@@ -74,7 +74,7 @@ static bool large_set_has(const large_set *set, uint64_t hash)
     return set->slots && *hash_slot(set->slots, SLOTS, hash);
 }
 
-static uint64_t column_hash(uint64_t table, uint64_t column)
+static uint64_t table_column_hash(uint64_t table, uint64_t column)
 {
     uint64_t hash = (table ^ (column >> 17 | column << 47)) * QP_GOLDEN_RATIO;
     return hash ? hash : 1;
@@ -82,8 +82,8 @@ static uint64_t column_hash(uint64_t table, uint64_t column)
 
 void qp_known_columns_add(const qp_word *table, const qp_word *column)
 {
-    large_set_add(&columns, column_hash(qp_word_hash(table->text, table->length),
-                                        qp_word_hash(column->text, column->length)));
+    large_set_add(&columns, table_column_hash(qp_word_hash(table->text, table->length),
+                                              qp_word_hash(column->text, column->length)));
 }
 
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column)
@@ -91,7 +91,7 @@ bool qp_column_is_known(const qp_sql_words *words, uint64_t column)
     for (int i = 0; i < words->table_count; i++) {
         const qp_word *table = &words->tables[i];
         if (large_set_has(&columns,
-                          column_hash(qp_word_hash(table->text, table->length), column))) {
+                          table_column_hash(qp_word_hash(table->text, table->length), column))) {
             return true;
         }
     }

@@ -66,7 +66,7 @@ bool qp_statement_is_script(uint32_t statement);
 bool qp_statement_form_is_unaccepted(uint32_t statement);
 
 /* Returns whether no database has accepted a text of this statement yet. */
-static inline bool qp_statement_is_unaccepted(uint32_t statement)
+static inline bool qp_statement_is_not_yet_accepted(uint32_t statement)
 {
     return qp_statements_held && qp_statement_form_is_unaccepted(statement);
 }

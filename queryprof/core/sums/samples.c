@@ -32,7 +32,7 @@ static qp_exemplar_row *exemplar_rows(void)
     return qp_first_row(QP_EXEMPLAR_ROWS);
 }
 
-bool qp_samples_start(void)
+bool qp_samples_allocate(void)
 {
     table.kept = qp_allocate(QP_STATEMENTS, sizeof *table.kept);
     table.floor_ns = qp_allocate(QP_STATEMENTS, sizeof *table.floor_ns);

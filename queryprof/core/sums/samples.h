@@ -21,7 +21,7 @@ enum {
 extern uint32_t qp_stack_mask;
 
 /* Allocates the tables. Returns false if out of memory. */
-bool qp_samples_start(void);
+bool qp_samples_allocate(void);
 void qp_samples_stop(void);
 
 /* Returns the duration that an execution of the statement must exceed to be among its slowest. */

@@ -109,7 +109,7 @@ def _loop_parts(
     if finding.functions:
         parts.append(_functions_table(finding, places, top))
     if loop.beat_lag.count:
-        title = "Loop lag: share of the heartbeats (cumulative %)"
+        title = "Loop lag: % of the heartbeats with at most this lag"
         parts += [
             heading_line(title),
             separate_lines(lag_chart({loop.kind: loop.beat_lag}, width).splitlines()),
@@ -119,7 +119,7 @@ def _loop_parts(
 
 def _no_stalls_sentence(has_steps: bool) -> Text:
     if has_steps:
-        return Text("It never stalled for longer than the threshold.", style="green")
+        return Text("No step reached the threshold.", style="green")
     return Text(
         "No stall was seen. This library's steps are not visible: a stall shows only if the next"
         " heartbeat is late."

@@ -19,16 +19,17 @@ MAX_CAUSES = 20
 
 @dataclass(frozen=True, slots=True)
 class WorseStatement:
-    """What got worse about a statement, in words that do not depend on the test.
+    """A statement that got worse, in words that do not depend on the test.
 
     Attributes:
-        why: lines on possible reasons.
+        changes: the figures that got worse.
+        explanations: possible reasons, one per line.
         place: the line that runs the statement, with its source.
     """
 
     statement: str
-    reasons: tuple[str, ...]
-    why: tuple[str, ...]
+    changes: tuple[str, ...]
+    explanations: tuple[str, ...]
     place: tuple[str, ...] = ()
 
 
@@ -63,11 +64,11 @@ def cause_lines(found: Iterable[tuple[str, WorseStatement]]) -> list[str]:
     """
     groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, WorseStatement]]] = {}
     for test, cause in found:
-        groups.setdefault((cause.statement, cause.why), []).append((test, cause))
+        groups.setdefault((cause.statement, cause.explanations), []).append((test, cause))
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     lines = []
     for (statement, why), members in ranked[:MAX_CAUSES]:
-        reasons = dict.fromkeys(reason for _, cause in members for reason in cause.reasons)
+        reasons = dict.fromkeys(reason for _, cause in members for reason in cause.changes)
         place = min(members, key=lambda member: _natural_sort_key(member[0]))[1].place
         lines.append(f"In {tests_in_words([test for test, _ in members])}: {statement}")
         lines += [f"    {line}" for line in (", ".join(reasons), *why, *place)]

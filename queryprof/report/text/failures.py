@@ -26,12 +26,12 @@ class ExceededLimit:
     """An exceeded limit.
 
     Attributes:
-        figures: figures of the statements that the limit covers.
+        statement_figures: the figures of the statements that the limit covers.
         shown: the field of Figures to print (rows, vm_steps or plans), or "".
     """
 
     reason: str
-    figures: TestFigures
+    statement_figures: TestFigures
     shown: str = ""
 
 
@@ -57,7 +57,7 @@ def limit_message(exceeded: Iterable[ExceededLimit]) -> str:
     """Return a message about exceeded limits, with the queries that exceed them."""
     return join_parts(
         *(
-            [f"over the limit: {one.reason}:", *_query_lines(one.figures, one.shown)]
+            [f"over the limit: {one.reason}:", *_query_lines(one.statement_figures, one.shown)]
             for one in exceeded
         )
     )

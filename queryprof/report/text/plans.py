@@ -11,7 +11,7 @@ from queryprof.analysis.units import average
 SEPARATOR = "or, with another schema or database:"
 
 
-UNKNOWN_PLAN = "(unknown: queryprof reads only sqlite3 plans)"
+UNKNOWN_PLAN = "(unknown: queryprof reads plans only of sqlite3 and aiosqlite)"
 
 
 def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[str, str]]:
@@ -28,7 +28,7 @@ def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[st
 
 
 def mark_in_words(mark: Mark) -> str:
-    """Describe a mark with its cost."""
+    """Describe the problem of a statement, such as "reads 60,000 rows to return 58"."""
     each = " each time" if mark.is_repeated else ""
     if mark.kind == INDEX:
         return f"builds an index{_rows_in_words(' of', mark.work)}{each}"

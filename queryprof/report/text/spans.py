@@ -38,11 +38,11 @@ def delay_in_words(delay: Delay, places: Places) -> str:
     """Describe what delayed a span."""
     at = places.frame_text(delay.frame) if delay.frame else "(unknown)"
     if delay.kind == "stall":
-        stalls = counted(delay.count, "stall")
+        stalls = counted(delay.event_count, "stall")
         return f"event loop blocked for {duration(delay.ns)} at {at} ({stalls})"
     if delay.kind in DELAY_TEXTS:
         return f"{duration(delay.ns)} {DELAY_TEXTS[delay.kind]}"
-    return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.count, 'wait')})"
+    return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.event_count, 'wait')})"
 
 
 def run_statement(run: SpanRun) -> str:
