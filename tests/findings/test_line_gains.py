@@ -231,7 +231,7 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
         (
             "django",
             19,
-            '`.select_related("PATH__book")`, where PATH leads from the parent query',
+            '`.select_related("PATH__book")`. Replace PATH by the relations from the parent query',
         ),
     ],
 )

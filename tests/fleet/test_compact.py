@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -31,12 +30,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from queryprof.fleet import compaction  # noqa: E402
-from queryprof.fleet.compaction import (  # noqa: E402
-    COMPACTED_AGE,
-    KEEP_SOURCES_NS,
-    Compaction,
-    merged_rows,
-)
+from queryprof.fleet.compaction import KEEP_SOURCES_NS, Compaction, merged_rows  # noqa: E402
 from queryprof.fleet.days import day_of  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM  # noqa: E402
@@ -277,8 +271,7 @@ def test_old_dates_are_deleted(queryprof: Run) -> None:
 def test_a_date_is_compacted_two_days_after_its_end() -> None:
     fleet(days=1)
     one = Compaction(Directory("store"), None, pytest.fail)
-    age_ns = COMPACTED_AGE // timedelta(microseconds=1) * 1000
-    one._now_ns = FIRST_DAY_NS + DAY_NS + age_ns - 1_000_000
+    one._now_ns = FIRST_DAY_NS + 3 * DAY_NS - 1_000_000
     assert one.run() == (0, 0, 0)
     one._now_ns += 1_000_000
     assert one.run() == (4, 12, 0)

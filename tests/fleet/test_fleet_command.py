@@ -56,7 +56,10 @@ def test_names_are_values(queryprof: Run) -> None:
     assert [one["statement"] for one in found] == [SLOW]
     result = queryprof("fleet", "report", "out", "--where", "host=' OR 1=1 --")
     assert (result.returncode, result.stdout) == (2, "")
-    assert "nothing is selected; available from 2026-11-01 00:00" in result.stderr
+    assert (
+        "no recording matches the selection; there are recordings from 2026-11-01 00:00"
+        in result.stderr
+    )
 
 
 @pytest.mark.slow

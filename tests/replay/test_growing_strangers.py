@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,8 @@ def test_each_connection_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyP
         con.commit()
     other = tmp_path / "other.db"
     monkeypatch.setattr("queryprof.replay.past.TRIGGERS", f"SELECT 'g', 'ATTACH ''{other}'' AS x'")
-    order = PlayOrder(
-        "t.qprof", "t.db", str(database), "", share=8, whole=database.as_uri(), profile="p.qprof"
-    )
+    order = PlayOrder("t.qprof", "t.db", str(database), "", output_trace="p.qprof")
+    order = replace(order, share=8, whole=database.as_uri())
     with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
         _play(order)
     assert not other.exists()

@@ -42,7 +42,8 @@ def delay_in_words(delay: Delay, places: Places) -> str:
         return f"event loop blocked for {duration(delay.ns)} at {at} ({stalls})"
     if delay.kind in DELAY_TEXTS:
         return f"{duration(delay.ns)} {DELAY_TEXTS[delay.kind]}"
-    return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.event_count, 'wait')})"
+    waits = counted(delay.event_count, "wait")
+    return f"waited {duration(delay.ns)} for a lock taken at {at} ({waits})"
 
 
 def run_statement(run: SpanRun) -> str:
