@@ -45,11 +45,11 @@ def find_autocommit_reads(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 (
-                    f"{library} reads in transactions of its own. Keep its results if the data does"
-                    " not change, or use a write-ahead log (PRAGMA journal_mode = WAL)."
+                    f"{library} starts a transaction for each read. Keep the results if the data"
+                    " does not change, or use a write-ahead log (PRAGMA journal_mode = WAL)."
                     if is_unknown_library(library := program.library(group.statement))
                     else (
-                        "Put them in one transaction (BEGIN before the loop, COMMIT after it),"
+                        "Put the reads in one transaction (BEGIN before the loop, COMMIT after it),"
                         " so that SQLite locks the file once. Or use a write-ahead log (PRAGMA"
                         " journal_mode = WAL)."
                     )

@@ -12,20 +12,20 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 
 ADVICE = {
-    WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
+    WAITING: "The code waits: await the slow call, or run it with asyncio.to_thread().",
     COMPUTING: (
-        "It computes in Python: do less at once, let the loop run between pieces (await"
+        "The code computes in Python: do less in one step, let the loop run between pieces (await"
         " asyncio.sleep(0)), or give it to a ProcessPoolExecutor."
     ),
     HOLDING: (
-        "It is in C code that lets no other thread run, so no thread helps: give it to a"
+        "C code computes and lets no other thread run, so a thread does not help: use a"
         " ProcessPoolExecutor."
     ),
-    COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
+    COLLECTION: "The garbage collector runs: create fewer objects, or call gc.freeze() first.",
 }
 """What to do about a stall of each category that is not the database's."""
 
-NEED = "queryprof does not know whether other tasks need the loop during this work."
+NEED = "queryprof does not know whether other tasks needed the loop during this work."
 
 MIN_TIMES = 2
 """Code that blocks the loop fewer times may prepare the program."""

@@ -103,8 +103,8 @@ def _connection_reuse_advice(
     if library == "sqlalchemy":
         return (
             "Call create_engine() once for the program, with a pool that keeps connections (not"
-            " NullPool): it keeps pool_size connections open, and closes further ones"
-            " (max_overflow) after each use."
+            " NullPool): the pool keeps pool_size connections open, and closes further"
+            " connections (max_overflow) after each use."
         )
     if is_unknown_library(library):
         return (

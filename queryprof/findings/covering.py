@@ -215,8 +215,10 @@ def find_missing_covering_indexes(program: Program) -> Iterator[Finding | None]:
                 used[0],
             ),
             (
-                f"Add the other columns that it reads to {used[2]}: then the index covers the"
-                " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
+                f"Add the other columns that the query reads to {used[2]}: then the index covers"
+                " the query."
+                + f" The new index replaces {used[2]}, which you can drop."
+                * bool(code)
             ),
             code=code,
             doubt=_covering_index_doubt(is_sure, makes_few, is_scan),

@@ -104,8 +104,8 @@ def _helpful_code(index_help: IndexHelp) -> str:
 
 
 PREFIX = (
-    "It helps patterns that begin with a letter and match few rows. Patterns that begin with %"
-    " or * search all rows."
+    "The index helps patterns that begin with a letter and match few rows. Patterns that begin with"
+    " % or * search all rows."
 )
 
 
@@ -257,9 +257,9 @@ def _reason_pattern(
         index = f", and create an index on ({column} COLLATE NOCASE)" * (operator == "LIKE")
         return _Reason(
             f"{column} {operator} {operand_text(statement, pattern)}: SQLite uses no index for a"
-            " pattern that the statement puts together",
+            " pattern that the statement builds",
             "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")` in"
-            f" place of `.startswith(text)`){index}. It helps with patterns that begin with"
+            f" place of `.startswith(text)`){index}. This helps if patterns begin with"
             " letters.",
         )
     return _Reason(
@@ -275,8 +275,7 @@ def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: s
     """
     return _Reason(
         f"it compares {operand_text(statement, operand)} with a pattern: no index helps, not even"
-        " one"
-        " on the expression",
+        " an index on the expression",
         f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
         " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
         " inside texts, use FTS5.",

@@ -293,7 +293,7 @@ def _single_row_writes_note(program: Program, group: StatementGroup) -> tuple[st
     if group.threads < 2 and not group.overlaps:
         return ()
     where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
-    return (f"it changes single rows, from {where}",)
+    return (f"the statement changes single rows, from {where}",)
 
 
 def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:

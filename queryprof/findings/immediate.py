@@ -14,10 +14,11 @@ BEGIN_IMMEDIATE = {
         " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
     ),
     "peewee": (
-        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before reading.'
+        'Begin the transaction with `with db.atomic("IMMEDIATE"):`, which waits for the lock before'
+        " reading."
     ),
 }
 NO_LIBRARY = (
-    "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
-    " unfetched rows also keeps a transaction open: call `fetchall()` before you write."
+    "Begin the transaction with BEGIN IMMEDIATE, which waits for the lock before reading. A SELECT"
+    " with unfetched rows also keeps a transaction open: call `fetchall()` before you write."
 )

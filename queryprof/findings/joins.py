@@ -73,7 +73,7 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} join about {average(made)} rows"
                     f" each, of which DISTINCT keeps {average(totals.rows_each)}"
                 ),
-                f"it selects no column of {tables}",
+                f"the query selects no column of {tables}",
             ),
             EXISTS_OF.get(program.library(group.statement), EXISTS).format(tables=tables),
             program.innermost_loop(group),
@@ -107,8 +107,8 @@ def find_unused_joins(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(group.totals)),
             (
                 (
-                    f"it uses no column of {', '.join(unused)}, so that each row of the other"
-                    " tables is combined with each of its rows"
+                    f"the query uses no column of {', '.join(unused)}, so SQLite combines each row"
+                    " of the other tables with each row of that table"
                 ),
             ),
             REMOVE.format(table=", ".join(unused)),
@@ -121,9 +121,9 @@ READ_FOR_ONE = 100
 than are returned, a join that begins with it reads more than these.
 """
 BEGIN_WITH = (
-    "SQLite has no statistics of the temporary table {table}. Begin the join with it: FROM {table}"
-    " CROSS JOIN {first} (SQLite keeps this order). For a few keys, write WHERE ... IN (SELECT"
-    " value FROM json_each(?)) instead of a temporary table."
+    "SQLite has no statistics of the temporary table {table}. Begin the join with that table: FROM"
+    " {table} CROSS JOIN {first} (SQLite keeps this order). For a few keys, write WHERE ... IN"
+    " (SELECT value FROM json_each(?)) instead of a temporary table."
 )
 
 

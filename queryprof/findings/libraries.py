@@ -22,8 +22,8 @@ ONE_TRANSACTION = {
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",
     "sqlite_utils": (
-        "Put `with db.atomic():` around it. Otherwise each call commits by itself, even inside"
-        " `with` of the connection, and `insert_all()` and `upsert_all()` commit each batch"
+        "Put `with db.atomic():` around the calls. Otherwise each call commits by itself, even"
+        " inside `with` of the connection, and `insert_all()` and `upsert_all()` commit each batch"
         " (batch_size)."
     ),
     "diskcache": "Put `with cache.transact():` around {what}.",

@@ -53,8 +53,8 @@ FIXES = {
         " `.execution_options(populate_existing=True)`."
     ),
     ("sqlalchemy", "_load_expired"): (
-        "A commit expired these objects, and each is loaded again. Keep their values with"
-        " `Session(expire_on_commit=False)`, or commit after the loop."
+        "A commit expired these objects, and the session loads each object again. Keep their values"
+        " with `Session(expire_on_commit=False)`, or commit after the loop."
     ),
 }
 """The fix for a repeated call, by library and function name."""
@@ -69,8 +69,8 @@ NOT_SELECTED = (
 
 DELETED = {
     "sqlalchemy": (
-        "`session.delete()` loads the related objects to delete them, too. Let the database delete"
-        " them: `relationship(..., passive_deletes=True)` with `ForeignKey(..., ondelete="
+        "`session.delete()` first loads the related objects, to delete them. Let the database"
+        " delete them: `relationship(..., passive_deletes=True)` with `ForeignKey(..., ondelete="
         '"CASCADE")`, and `PRAGMA foreign_keys = ON` on SQLite. Or delete the rows of both tables'
         " with one `delete(Model).where(...)` each."
     ),

@@ -54,8 +54,8 @@ FETCH_FIRST = (
     " writers from committing."
 )
 NEVER_ENDED = (
-    "COMMIT it, or ROLLBACK after an exception or a cancellation (`with connection:` does both),"
-    " or close the blob that it wrote to: no COMMIT or ROLLBACK was seen."
+    "COMMIT the transaction, or ROLLBACK after an exception or a cancellation (`with connection:`"
+    " does both), or close the blob that it wrote to: no COMMIT or ROLLBACK was seen."
 )
 VACUUM_RARELY = (
     "Run VACUUM rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
@@ -297,7 +297,7 @@ def _pinned_wal_finding(program: Program, hold: LockHold) -> Consequence:
             " its transaction open."
             if by_cursor
             else (
-                "COMMIT (or ROLLBACK) as soon as it has read: a transaction sees the same state"
+                "COMMIT (or ROLLBACK) as soon as the transaction has read: it sees the same state"
                 " from its first read to its end, however short its SELECT was. An unfinished"
                 " SELECT does the same: call fetchall(), or close it."
             )

@@ -94,8 +94,8 @@ MAINTENANCE_KINDS = (
         is_attachment,
         "attachment",
         (
-            "If it is the same file each time, attach it once, when the connection opens: ATTACH"
-            " opens the file, and SQLite then reads its schema."
+            "If the file is always the same, attach the file once, when the connection opens:"
+            " ATTACH opens the file, and SQLite then reads its schema."
         ),
     ),
     (

@@ -7,8 +7,8 @@ from queryprof.model.files import LockEvent, LockHold
 from queryprof.sql.clauses import verb_of
 
 ONLY_READS = (
-    "It changes no row: begin it with BEGIN, not BEGIN IMMEDIATE, so that it does not take the"
-    " write lock."
+    "This transaction changes no row: begin it with BEGIN, not BEGIN IMMEDIATE, so that it does not"
+    " take the write lock."
 )
 
 OF_TRANSACTIONS = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK"})

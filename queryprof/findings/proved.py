@@ -42,7 +42,9 @@ REWRITABLE_CATEGORIES = frozenset(
 )
 """Categories that a rewritten statement may resolve."""
 
-NOT_TOGETHER = "--prove tries each alone, which saves too little, and not all of them together."
+NOT_TOGETHER = (
+    "--prove tries each index alone, which saves too little. It does not try all indexes together."
+)
 
 NO_INDEX = (
     "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"

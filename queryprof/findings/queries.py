@@ -75,7 +75,7 @@ SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
 FOLLOWING = (
     "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise,"
-    " the queries are necessary."
+    " the program needs these queries."
 )
 ARRIVES = (
     "The program mostly waits. Items that arrive one by one, such as messages, cannot be fetched at"
@@ -378,8 +378,8 @@ def _one_query_text(library: str, parent: StatementGroup | None, rows_each: floa
         return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
         return (
-            f"{library} executes it. Check its documentation for one call that fetches many, or"
-            " keep results that do not change."
+            f"{library} executes the query. Check its documentation for a call that fetches many"
+            " rows, or keep results that do not change."
         )
     if parent and rows_each > MANY_ROWS:
         return (

@@ -73,7 +73,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         if are_few_slow or (is_equal and group.given.repeats):
             how_many = "it has no parameters, and nothing was written"
             ratio, is_sure = repeated_share, runs >= FEW
-        few = "It ran only a few times." if are_few_slow else "Few executions were sampled."
+        few = "The query ran only a few times." if are_few_slow else "Few executions were sampled."
         others = program.writing_process_ids - group.process_ids
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
@@ -92,7 +92,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                     f"{counted(runs, 'execution')}; {how_many}",
                     *python_calls_evidence(program, group),
                 ),
-                "Run it once and keep the result: before the loop, for the request, or in a"
+                "Run the query once and keep the result: before the loop, for the request, or in a"
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
                 program.innermost_loop(group),

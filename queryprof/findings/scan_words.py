@@ -13,8 +13,8 @@ from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import Token, tokens_of
 
 IN_JSON = (
-    "It compares a value inside JSON, which SQLite extracts from each row. Keep that value in a"
-    " column of its own, or in a generated column, with an index (Django: a field with"
+    "The query compares a value inside JSON, which SQLite extracts from each row. Keep that value"
+    " in a column of its own, or in a generated column, with an index (Django: a field with"
     " db_index=True). An index on the expression helps only if the SQL contains"
     " the JSON path as a literal, not as a parameter."
 )
@@ -26,8 +26,9 @@ OPTIONAL = (
     " that have a value."
 )
 EXCLUDED = (
-    "It excludes a list of values: SQLite reads each excluded row, and the program sends the whole"
-    " list. To read the next rows, compare with the last key instead: WHERE id > ? ORDER BY id."
+    "The query excludes a list of values: SQLite reads each excluded row, and the program sends the"
+    " whole list. To read the next rows, compare with the last key instead: WHERE id > ? ORDER BY"
+    " id."
 )
 FEW_LENGTHS = 10
 STORED = (

@@ -16,11 +16,11 @@ rows.
 """
 ADDED_UP = (
     "It is unknown how many rows count() or sum() reads. With more than a tenth of the"
-    " table, an index saves little: --prove measures the saving."
+    " table, an index saves little. --prove measures the saving."
 )
 OTHERS = (
     "Other conditions also skip rows, so it is unknown how many this index leaves. With more"
-    " than a tenth of the table, it saves little: --prove measures the saving."
+    " than a tenth of the table, the index saves little. --prove measures the saving."
 )
 
 
@@ -39,9 +39,9 @@ def row_order_warning(group: StatementGroup) -> str:
 
 NEARLY_ALL = 0.8
 READS_MOST_ROWS = (
-    "It reads most rows. An index helps only if the rows are much wider than the columns that it"
-    " reads (for 70% of 60,000 rows, an index saved 22 to 83% of the time as rows grew by 500"
-    " bytes): --prove measures the saving."
+    "The query reads most rows. An index helps only if the rows are much wider than the columns"
+    " that it reads (for 70% of 60,000 rows, an index saved 22 to 83% of the time as rows grew by"
+    " 500 bytes): --prove measures the saving."
 )
 
 

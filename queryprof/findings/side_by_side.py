@@ -38,7 +38,7 @@ def parallel_threads_doubt(group: StatementGroup) -> str:
 
 
 IN_BACKGROUND = (
-    "It runs in a background thread while the main thread works: the fix saves time only if"
+    "The query runs in a background thread while the main thread works: the fix saves time only if"
     " something waits for that thread."
 )
 

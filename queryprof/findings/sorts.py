@@ -31,8 +31,8 @@ AFTER_OFFSET = (
     " the page before (WHERE key > ?)."
 )
 FEW_MATCH = (
-    "It is unknown how many rows match its WHERE. If they are few, the index makes it slower:"
-    " --prove measures the saving."
+    "queryprof does not know how many rows match the WHERE clause. If few rows match, the index"
+    " makes the query slower. --prove measures the saving."
 )
 
 

@@ -48,7 +48,7 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
             ),
             (
                 "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"
-                " ON table. Now it runs for every change."
+                " ON table. Now the trigger runs for every change."
                 if is_of_all
                 else "Do less in the trigger, or do the work for many rows at once outside it."
             ),

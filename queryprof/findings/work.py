@@ -181,7 +181,10 @@ def _scan_doubt(
     reads_most = index_help and (is_covering or index_help.covers) and left.least > read / 2
     looks_up = index and not index.covers and returned >= MANY_FETCHED * read
     return first_text_if_true(
-        (_may_be_report(group, index_help), "It ran once: a report may have to read all rows."),
+        (
+            _may_be_report(group, index_help),
+            "The query ran once: a report may have to read all rows.",
+        ),
         (index and index.by_prefix and not is_open, PREFIX),
         (by_range, BY_RANGE),
         (is_unknown, left.doubt),
@@ -189,12 +192,12 @@ def _scan_doubt(
         (looks_up, FETCHED),
         (
             _has_no_known_fix(group, index_help),
-            "No helpful index is known: it may have to read all rows.",
+            "queryprof knows no helpful index. The query may have to read all rows.",
         ),
     )
 
 
-BY_RANGE = "The index is searched by a range: --prove measures how much it leaves to read."
+BY_RANGE = "SQLite searches this index by a range. --prove measures how many rows remain to read."
 
 MANY_FETCHED = 0.05
 """An index may save little if a query returns at least this share of a table's rows. The cost of
@@ -230,7 +233,7 @@ def _covering_index(
         return _CoveringIndex()
     return _CoveringIndex(
         index_help.covering,
-        " With the other columns that it reads, SQLite does not read the table.",
+        " With all columns that the query reads in the index, SQLite does not read the table.",
     )
 
 

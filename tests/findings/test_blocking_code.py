@@ -34,7 +34,9 @@ def test_a_task_that_sleeps_without_await_is_a_fault(count: int, severity: str) 
     (one,) = found(cpu_ns=IDLE_NS, count=count, total_ns=40_000 * MS, gil_ns=0)
     assert (one.category, one.severity.value) == ("blocked_loop", severity)
     assert (one.doubt == "") == (count == 2)
-    assert one.fix.startswith("It waits and does not compute: await what it waits for")
+    assert one.fix.startswith(
+        "The code waits: await the slow call, or run it with asyncio.to_thread()."
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_computation_is_a_fault_if_it_delays_others_again(
     """A timer that shows the progress is one callback for each computation."""
     some = found(cpu_ns=BUSY_NS, count=count, delayed=delayed, gil_ns=0, total_ns=40_000 * MS)
     assert [one.severity.value for one in some] == severities
-    assert all("does not know whether other tasks need the loop" in one.doubt for one in some)
+    assert all("does not know whether other tasks needed the loop" in one.doubt for one in some)
 
 
 def test_a_line_that_queries_and_blocks_is_one_finding() -> None:

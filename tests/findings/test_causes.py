@@ -130,7 +130,7 @@ def test_what_one_index_wins_together_counts(ms: int, by_range: bool, severity: 
 def test_a_range_that_is_added_up_may_be_all_rows() -> None:
     """An index on it is proposed, and is not sure to win."""
     (found,) = findings(scan(), Knows(replace(INDEX, by_range=True)))
-    assert (found.severity, found.doubt[:33]) == ("medium", "The index is searched by a range:")
+    assert (found.severity, found.doubt[:37]) == ("medium", "SQLite searches this index by a range")
     (sure,) = findings(scan(), Knows(INDEX))
     assert (sure.severity, sure.doubt) == ("high", "")
 

@@ -124,7 +124,7 @@ def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> Non
         for event in profile.lock_events
     )
     (found,) = findings(replace(profile, lock_events=events))
-    assert found.fix.startswith("COMMIT it, or ROLLBACK") == is_endless
+    assert found.fix.startswith("COMMIT the transaction, or ROLLBACK") == is_endless
     assert found.category == ("long_transaction" if is_endless else "lock_wait")
 
 

@@ -162,7 +162,7 @@ def test_what_no_transaction_takes_is_not_put_into_one() -> None:
         ("ANALYZE", "once the tables have changed much"),
         ("PRAGMA optimize", "once the tables have changed much"),
         ("PRAGMA table_info(t)", "Read the schema once"),
-        ("ATTACH ? AS other", "attach it once"),
+        ("ATTACH ? AS other", "attach the file once"),
     ],
 )
 @pytest.mark.parametrize(("count", "severity"), [(1, "low"), (2, "medium")])

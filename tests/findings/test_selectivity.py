@@ -210,7 +210,7 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
     assert (found.severity, found.doubt) == ("high", "")
     (found,) = scan_of(statement, by_range, 1, steps)
     assert found.severity == "medium"
-    assert found.doubt.startswith("The index is searched by a range")
+    assert found.doubt.startswith("SQLite searches this index by a range")
 
 
 @pytest.mark.parametrize(("is_other", "is_reported"), [(True, True), (False, False)])

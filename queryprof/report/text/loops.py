@@ -18,7 +18,7 @@ ADVICE = {
     **blocking_code.ADVICE,
 }
 
-ONCE = "It ran once: if it prepares the program, do it before the loop serves requests."
+ONCE = "The code ran once: if it prepares the program, run it before the loop serves requests."
 """The advice for a computation that did not run again."""
 
 BEATS_FOR_P95 = 20
