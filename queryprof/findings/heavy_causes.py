@@ -245,6 +245,9 @@ STEP_NS, FETCH_NS = 1_200, 3_000
 EXPLAINED = 1 / 3
 """If SQLite's work explains a smaller part of the time, other code took it."""
 
+MAX_CALLBACKS = 4
+"""Number of places to list where the program gives a function to its driver."""
+
 
 def python_calls_evidence(program: Program, group: StatementGroup) -> tuple[str, ...]:
     """Return the note as evidence for another finding about the statement."""
@@ -267,11 +270,15 @@ def python_calls_note(program: Program, group: StatementGroup) -> str:
     most_ns = fetched * totals.executions + files.read_ns + files.write_ns + files.sync_ns
     if most_ns >= EXPLAINED * group.work_ns:
         return ""
+    callbacks = program.lines.driver_callbacks()[:MAX_CALLBACKS]
+    code = ", ".join(callbacks) or (
+        "an iterator given to executemany(), a converter, row_factory, function, collation or"
+        " progress handler"
+    )
     return (
         f"SQLite's own work explains at most {duration(most_ns)}. The rest is Python code that"
-        " the driver calls (an iterator given to executemany(), a converter, row_factory, function,"
-        " collation or progress handler), or the work on large values. Record with --cprofile to"
-        " see it."
+        f" the driver calls ({code}), or the work on large values. Record with --cprofile to see"
+        " the functions."
     )
 
 

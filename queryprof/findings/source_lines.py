@@ -35,6 +35,9 @@ class SourceLines(Protocol):
         are rows.
         """
 
+    def driver_callbacks(self) -> tuple[str, ...]:
+        """Return where the program gives functions to its driver: "set_authorizer() app.py:7"."""
+
 
 class UnknownSourceLines:
     """The facts if no source is known."""
@@ -53,6 +56,9 @@ class UnknownSourceLines:
 
     def only_tests_existence(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
+
+    def driver_callbacks(self) -> tuple[str, ...]:
+        return ()
 
 
 NO_LINES = UnknownSourceLines()

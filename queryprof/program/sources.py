@@ -6,6 +6,7 @@ A trace may name any file. A file is read only if its content has the hash in th
 from __future__ import annotations
 
 import io
+import os
 import tokenize
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from functools import cache
 from hashlib import sha256
 
 from queryprof.model import Frame
+from queryprof.program.source_callbacks import driver_callbacks
 from queryprof.program.source_facts import read_source_file
 from queryprof.program.source_loops import (
     creates_tasks,
@@ -83,6 +85,14 @@ class Sources:
         """
         text = self._unchanged_text(frame.file)
         return bool(text) and only_tests_existence(text, frame.line)
+
+    def driver_callbacks(self) -> tuple[str, ...]:
+        """Return where the program gives functions to its driver ("set_profile() app.py:7")."""
+        return tuple(
+            f"{name} {os.path.basename(file)}:{line}"
+            for file in sorted({*self.hashes, *self.cells})
+            for line, name in driver_callbacks(self._unchanged_text(file))
+        )
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same
