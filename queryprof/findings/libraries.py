@@ -5,11 +5,11 @@ from __future__ import annotations
 from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
 
 PASSING = frozenset({"pandas", "polars", "sql", "databases"})
-"""Packages that pass on the program's own statements (`sql` is jupysql's)."""
+"""Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
 
 
 def is_unknown_library(library: str) -> bool:
-    """Return whether a package is unknown here. The program cannot change its statements."""
+    """Return whether this module has no advice for a package that writes its own statements."""
     return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
 
@@ -179,7 +179,7 @@ ONE_DELETE = {
         " but does not call the model's `delete()`."
     ),
 }
-"""How to delete many rows at once, where the words differ from ONE_CHANGE."""
+"""How to delete many rows at once, if the advice differs from ONE_CHANGE."""
 
 FIRST_PER_PARENT_FIXES = {
     "django": (

@@ -1,4 +1,4 @@
-"""The time that shares refer to."""
+"""The total time (100%) that the shares of findings refer to."""
 
 from __future__ import annotations
 
