@@ -168,7 +168,7 @@ class RecordedData:
 
     @cached_property
     def _grown_tables(self) -> Mapping[str, tuple[int, int]]:
-        """Tables that have grown much since ANALYZE: the number of rows then, and the number now."""
+        """Tables that have grown much since ANALYZE: the number of rows then, and now."""
         return {
             table: (found, schema.rows[table])
             for schema in self.schemas.values()

@@ -21,7 +21,7 @@ from queryprof.findings.side_by_side import parallel_threads_doubt, share_withou
 from queryprof.findings.transactions import has_own_commits
 
 MAX_ROWS = 2
-"""Statements with more rows are already batched. A row that RETURNING returns counts as a second."""
+"""Statements with more rows are already batched. A row from RETURNING counts as a second row."""
 
 SHOWN = 2
 """The number of functions to name."""

@@ -30,9 +30,9 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
             this process's id is added to the name. The default is queryprof-PROGRAM-PID.qprof in
             the working directory. Forked children write next to it, with their process id in the
             name. With /dev/null, no trace is written.
-        window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each such part
-            of the day (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
-            `queryprof report` reads them together. The default is QUERYPROF_WINDOW.
+        window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each interval
+            of this length (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
+            `queryprof report` reads the files together. The default is QUERYPROF_WINDOW.
 
     Raises:
         SettingsError: the settings of the working directory, or the window, are invalid.

@@ -17,7 +17,7 @@ from queryprof.recorder.attaching import (
 )
 
 GUARD_TIMEOUT_S = 24 * 3600.0
-"""How long a process may take to answer."""
+"""How long the guardian tries to end the remaining recordings."""
 
 TURN_S, PAUSE_S = 2.0, 1.0
 """How long the guardian tries to end a recording, and how long it then pauses, so that other

@@ -118,7 +118,7 @@ class AggregateRow:
 
 
 MAX_READINGS = 20
-"""Maximum number of readings of a running process, until one sees no change."""
+"""How many times to read a running process until a reading sees no change."""
 
 
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
