@@ -228,7 +228,7 @@ def view_computed_whole(group: StatementGroup) -> str:
     if not group.reads or not is_lookup or not is_vain or words.count("SELECT") > 1:
         return ""
     outer = [step.split() for plan in group.plans for step in plan if step[:1] != " "]
-    steps = [words for words in outer if len(words) > 1]  # a step of an untrusted trace may be one word
+    steps = [words for words in outer if len(words) > 1]  # untrusted steps may have one word
     computed = {words[-1] for words in steps if words[0] in ("CO-ROUTINE", "MATERIALIZE")}
     aliases = tables_by_alias(group.statement)
     scanned = [words[1] for words in steps if words[0] == "SCAN"]
