@@ -68,7 +68,7 @@ class _Recording:
 
 
 def closed_windows(place: str) -> tuple[list[Window], list[str]]:
-    """Return the windows that can be taken (merged and removed), and why other files cannot be read.
+    """Return the windows that can be merged and removed, and why other files cannot be read.
 
     Only recordings in windows count.
 

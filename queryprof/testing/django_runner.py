@@ -58,7 +58,7 @@ class MeasuredTest:
     """A passed test.
 
     Attributes:
-        figures: figures with their call sites.
+        figures: the figures of each statement, with call sites.
         is_whole: whether the same recording continued throughout the test.
     """
 

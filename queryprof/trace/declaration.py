@@ -23,7 +23,7 @@ REFERENCES = {
     "end_statement_id": "statement",
     "end_path_id": "stack",
 }
-"""Tables of references whose column is named differently. "frames" is a list of ids."""
+"""The referenced table of columns not named TABLE_id. "frames" is a list of ids."""
 
 
 class Column:

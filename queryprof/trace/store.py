@@ -246,7 +246,7 @@ class _TableRows:
         This reads all rows, so it must not run after every addition.
 
         Args:
-            is_of_removed: whether rows that these may refer to were removed.
+            is_of_removed: whether rows of the tables that this table refers to were removed.
 
         Returns:
             Whether surplus rows may have been removed.
