@@ -56,7 +56,9 @@ class FirstUseFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Never find anything itself (importlib.abc.MetaPathFinder)."""
+        """Begin before the first import of a measured library (importlib.abc.MetaPathFinder). The
+        finders that `begin` adds do the search.
+        """
         if name not in MEASURED and not name.startswith(OURS):
             return None
         if self._pid == os.getpid() and self._thread == get_ident():

@@ -108,7 +108,7 @@ def django_own_query_label(_operations: object, *_args: object) -> str:
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
-    # Django renamed the class in 2.1.
+    # SQLAlchemy 2.1 renamed the class.
     "sqlalchemy.orm.strategies": (
         ("LazyLoader", "_LazyLoader"),
         "_emit_lazyload",

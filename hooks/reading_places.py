@@ -1,6 +1,6 @@
-"""Find the template or serializer that reads an attribute that an object mapper then loads.
+"""Find the template or serializer that reads an attribute and so makes an object mapper load it.
 
-These places do not appear as lines of the program's Python code.
+Templates and serializer fields do not appear as lines of the program's Python code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_FRAMES = 60
 
 
 def reading_place() -> str:
-    """Return the innermost place on the stack, or "".
+    """Return the innermost template or serializer on the stack, or "".
 
     Examples are "template book.html:12" and "serializer Book.author". This takes some microseconds,
     at the first load of a relation.

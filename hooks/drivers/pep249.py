@@ -64,7 +64,7 @@ DUCKDB_FETCHES = dict.fromkeys(
     ),
     "fetchtable",
 )
-"""Methods that return all rows in another library's format, without their number."""
+"""Methods that return all rows in another library's format, without the number of rows."""
 
 DUCKDB_CALLS: dict[str, str | QueryMethod] = {
     **CURSOR_METHODS,
@@ -95,7 +95,7 @@ LIBSQL = Driver(
 )
 
 CLOSING = {"commit": "commit", "rollback": "rollback", "close": "close"}
-"""Methods of connections that execute no statements themselves, and whose `with` closes them."""
+"""Methods of connections that have no execute(), and that `with` closes."""
 
 PYMYSQL = Driver(
     "pymysql",

@@ -62,7 +62,7 @@ class TraceAnswers:
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.realpath(directory)
-        self._known: dict[str, Report] = {}  # reports by the content of the trace
+        self._known: dict[str, Report] = {}  # reports by the hash of the trace's content
 
     def path_of(self, given: str) -> str:
         """Return a path inside the directory.

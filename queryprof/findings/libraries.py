@@ -50,7 +50,7 @@ ROWS_AT_ONCE = {
 """How to replace many INSERTs with one statement."""
 
 SEVERAL = "several labels"
-"""The note of a statement with several labels (statement_labels.c)."""
+"""The note of a statement that got different labels (statement_labels.c)."""
 
 IN_TEMPLATE = " in template "
 """The words before a template's name in a note."""
