@@ -57,7 +57,7 @@ class _Recording:
         ended: the numbers of parts that had ended when the region, and each copy, was written.
         may_live: whether the process may still record into a region.
         copies: a sort key and the path of each copy of the region. The key is the number of ended
-            parts, and the last time at which the process recorded (Unix time in ns).
+            parts, and the last time at which the process was alive (Unix time in ns).
     """
 
     parts: list[str] = field(default_factory=list)
