@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 labels: dict[str, str] = {}
-"""Labels by relation. Each label contains the place that read the relation first."""
+"""Labels by relation. A label ends with the template or serializer that read the relation first."""
 
 
 def _lazy_load_label(relation: str) -> str:

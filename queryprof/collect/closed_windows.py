@@ -172,7 +172,7 @@ class _WindowSearch:
                     self._unreadable.append(str(error))
 
     def _belongs_here(self, region: Region) -> bool:
-        """Return whether a region in memory belongs to a recording in this place."""
+        """Return whether a region in memory belongs to this directory, or to this trace."""
         trace = resolve_directory(region_trace_path(region))
         is_in_it = not self._trace and os.path.dirname(trace) == self._directory
         return trace == self._trace or is_in_it

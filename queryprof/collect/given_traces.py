@@ -40,7 +40,7 @@ def traces_for_argument(argument: str) -> list[str]:
     Saves the recordings that ended processes left there.
 
     Raises:
-        TraceError: a directory has no traces, or a pattern matches none.
+        TraceError: a directory has no traces, or a pattern matches no trace.
     """
     if os.path.isdir(argument):
         found = _matching_traces(os.path.join(glob.escape(argument), f"*{EXTENSION}"))

@@ -46,7 +46,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
         if 2 * program.database_file_count(one.statement for one in used) > opened:
             continue  # each file needs its own connection
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_by_operation)
-        # Time for reading the schema. Queries with many VM steps spend their time elsewhere.
+        # Queries that read the schema. Queries with many VM steps spend their time elsewhere.
         first = sum(
             member.self_ns
             for one in used

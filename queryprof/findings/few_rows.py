@@ -40,8 +40,8 @@ Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class TestProgram(Program):
-    """The part of a program that one test runs. A library's note on a statement may come from
-    another test, so the stacks of this test's executions must confirm the note.
+    """The part of a program that one test runs. A library's note on a statement ("lazy load of
+    Order.lines") may come from another test, so the stacks of this test must confirm the note.
     """
 
     __test__ = False

@@ -37,7 +37,9 @@ MAIN_THREAD = "MainThread"
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
-"""An outlier takes at least this much longer than the median execution."""
+"""A statement with fewer than OUTLIER_OF executions has no outlier. An outlier takes at least
+OUTLIER_NS longer than the median execution.
+"""
 
 TRIMMED = 0.25
 """If the longest execution's excess is more than this share of a statement's time, the excess is

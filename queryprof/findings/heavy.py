@@ -52,7 +52,7 @@ def _async_driver_advice(program: Program, statement: str) -> str:
 
 
 LONG_ON_LOOP_NS = 1_000_000
-"""The shortest query worth running in a thread. Handing it over and back takes far less time."""
+"""A query of at least this time is worth a thread: handing the query over takes far less time."""
 
 ON_LOOP_SHARE = 0.10
 """A query that blocks an event loop for at least this share of the time is reported."""

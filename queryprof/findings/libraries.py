@@ -1,4 +1,7 @@
-"""The libraries that a program executes SQL with, and how to write a fix with each of them."""
+"""The libraries that a program executes SQL with, and how to write a fix with each of them.
+
+A note is a library's description of a statement, such as "lazy load of Order.lines".
+"""
 
 from __future__ import annotations
 

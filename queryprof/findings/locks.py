@@ -314,7 +314,7 @@ def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
     """Find transactions that fail when they start to write.
 
     If a transaction has read and another transaction writes, SQLite refuses the first one's write
-    without calling the busy handler, because both would wait forever
+    without calling the busy handler, because the two would wait for each other forever
     (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
     """
     refused: dict[tuple[str, object], tuple[int, CallPath]] = {}

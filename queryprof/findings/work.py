@@ -198,7 +198,7 @@ BY_RANGE = "The index is searched by a range: --prove measures how much it leave
 
 MANY_FETCHED = 0.05
 """An index may save little if a query returns at least this share of a table's rows. The cost of
-looking up each row depends on the row's width and place.
+looking up a row depends on the width of the rows and on their order in the table.
 """
 
 FETCHED = (

@@ -83,7 +83,7 @@ def instrument(
     Args:
         module: its name as the program imports it. It may be imported later.
         cursors: dotted names, inside the module, of its cursor types ("cursors.Cursor"). By
-            default, queryprof looks in the usual places.
+            default, queryprof tries the usual names.
         connections: dotted names of its connection types, in the same way.
 
     Raises:
@@ -105,6 +105,6 @@ def profile(path: str | os.PathLike[str] | None = None) -> Recording:
     In a notebook, `p` alone shows the recording.
 
     Args:
-        path: where to keep the trace; None to keep none.
+        path: where to keep the trace; None to keep no trace.
     """
     return Recording(None if path is None else os.path.abspath(path))

@@ -347,7 +347,7 @@ def program_named_in(arguments: Sequence[str]) -> str:
 
 
 def program_directory() -> str:
-    """Return the directory that Python puts first in sys.path at startup; "" for none."""
+    """Return the directory that Python puts first in sys.path at startup, or ""."""
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
     option, name = _split_program(getattr(sys, "orig_argv", sys.argv))

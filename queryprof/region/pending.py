@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BEGINNING, BEGUN, SETTLING, SETTLED = 1, 2, 3, 4
 NONE_NS = (1 << 63) - 1
-"""The shortest time in a row without calls."""
+"""The initial value of a row's shortest time, while the row has no calls."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums

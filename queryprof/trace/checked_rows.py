@@ -40,7 +40,7 @@ _OTHER_OBJECTS = (
     "SELECT name FROM sqlite_master WHERE type <> 'index'"
     " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
 )
-"""Views, triggers and virtual tables. They would run code from the file; a trace has none."""
+"""Selects a view, trigger or virtual table. Such objects could run code; a trace has none."""
 
 
 class CheckedTrace:
