@@ -1,8 +1,8 @@
 """Answers of the tools: plain data of limited size, computed from traces.
 
-A trace is read only as the content of its file. Databases and source files that it names are read
-only inside the directory. Nothing is written or executed, except that `prove` measures on a copy of
-a database, like the command.
+A trace is read only as the content of its file. Databases and source files that the trace names are
+read only inside the directory. Nothing is written or executed, except that `prove` measures on a
+copy of a database, like `queryprof analyze --prove`.
 """
 
 from __future__ import annotations

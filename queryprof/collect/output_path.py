@@ -33,7 +33,7 @@ def is_null_device(path: str) -> bool:
 
 
 def refuse_to_replace(path: str) -> None:
-    """Raise TraceError if the file at `path` is neither a trace nor empty: it must stay."""
+    """Raise TraceError if there is a file at `path` that is neither a trace nor empty."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

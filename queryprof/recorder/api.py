@@ -28,8 +28,8 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
     Args:
         path: the trace. An old trace is replaced, unless another process still writes to it: then
             this process's id is added to the name. The default is queryprof-PROGRAM-PID.qprof in
-            the working directory. Forked children write next to it, with their process id in the
-            name. With /dev/null, no trace is written.
+            the working directory. Forked children write next to the trace, with their process id in
+            the name. With /dev/null, no trace is written.
         window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each interval
             of this length (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
             `queryprof report` reads the files together. The default is QUERYPROF_WINDOW.

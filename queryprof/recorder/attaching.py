@@ -348,7 +348,7 @@ def _accept_connection(
     again: Callable[[], None],
     repeats: int,
 ) -> socket.socket:
-    """Return the process's connection. Raises AttachError if it has ended or does not answer.
+    """Return the process's connection. Raises AttachError if the process ended or does not answer.
 
     Args:
         again: repeats the signal.

@@ -78,7 +78,7 @@ class Meter:
         keeps_parts: bool = True,
         settings: Settings | None = None,
     ) -> Block:
-        """Open a block. Calls before it do not count.
+        """Open a block. Calls before the block do not count.
 
         Args:
             settings: settings of the recording, if it begins here; None to use the working
