@@ -184,7 +184,7 @@ def _reason_from_text(
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    # with a known schema, the loop above has checked all indexes
+    # with a known schema, the loop above has checked the tables' indexes
     for comparison in () if program.schemas else comparisons:
         found = _reason_without_schema(group.statement, comparison)
         if found:

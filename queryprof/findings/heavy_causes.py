@@ -21,7 +21,7 @@ FEW = 20
 """A statement with at least this many rows or executions repeats the same work."""
 
 SPILLED = 0.2
-"""Reading and writing pages that do not fit in the cache is a cause from this share of the time."""
+"""Pages that do not fit in the cache are a cause if their I/O takes at least this share of time."""
 
 SPILLED_BYTES = 10_000_000
 """If a query reads, or a write reads or writes, fewer bytes, its pages may fit in the cache. The
@@ -48,7 +48,9 @@ FEW_ROWS = 2
 """Up to this number of rows per execution, a statement is about a single row."""
 
 LONG_WRITE_NS = 5_000_000
-"""A slow execution. A server finds a row by its key in 0.1 to 1 ms; a commit takes little more."""
+"""An execution of this time is slow. A server finds a row by its key in 0.1 to 1 ms, and a commit
+takes a little more.
+"""
 
 ROW_LOCKS = (
     "The executions may wait for each other: a transaction locks the rows that it changed until its"
