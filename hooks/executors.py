@@ -71,7 +71,7 @@ HANDOVERS = {
         ],
     ),
 }
-"""By module: the name of its threads in reports, and the methods."""
+"""The name of a module's threads in reports, and its methods, by module."""
 
 
 class ExecutorHook:

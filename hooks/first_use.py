@@ -10,7 +10,7 @@ from _thread import allocate_lock, get_ident
 
 from queryprof.core.held_signals import held_signals
 
-# Imported now, so that the program's own finders do not see it.
+# Imported now, so that the program's own finders do not see the import.
 from queryprof.core.own_imports import own_imports  # noqa: F401
 from queryprof.hooks.libraries import HOMES, SQLITE3
 
@@ -36,8 +36,8 @@ class FirstUseFinder:
     """A finder at the head of sys.meta_path, until the program imports a measured library.
 
     Args:
-        begin: called once, before the search for the module, with signals held. If it raises, the
-            next import of a measured library calls it again.
+        begin: called once, before the search for the module, with signals held. If `begin` raises,
+            the next import of a measured library calls `begin` again.
     """
 
     def __init__(self, begin: Callable[[], None]) -> None:
@@ -56,7 +56,9 @@ class FirstUseFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Never find anything itself (importlib.abc.MetaPathFinder)."""
+        """Begin before the first import of a measured library (importlib.abc.MetaPathFinder). The
+        finders that `begin` adds do the search.
+        """
         if name not in MEASURED and not name.startswith(OURS):
             return None
         if self._pid == os.getpid() and self._thread == get_ident():

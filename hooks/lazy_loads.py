@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 labels: dict[str, str] = {}
-"""Labels by relation. Each label contains the place that read the relation first."""
+"""Labels by relation. A label ends with the template or serializer that read the relation first."""
 
 
 def _lazy_load_label(relation: str) -> str:
@@ -108,7 +108,7 @@ def django_own_query_label(_operations: object, *_args: object) -> str:
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
-    # Django renamed the class in 2.1.
+    # SQLAlchemy 2.1 renamed the class.
     "sqlalchemy.orm.strategies": (
         ("LazyLoader", "_LazyLoader"),
         "_emit_lazyload",

@@ -90,7 +90,7 @@ class LateHook:
 
     @property
     def sqlite_version(self) -> str | None:
-        """The version of an attached driver's own SQLite; None if it has none."""
+        """The version of an attached driver's own SQLite; None if the driver has no own SQLite."""
         return getattr(self._hook, "sqlite_version", None)
 
     def attach(self, module: ModuleType) -> None:

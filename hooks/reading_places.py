@@ -1,6 +1,6 @@
-"""Find the template or serializer that reads an attribute that an object mapper then loads.
+"""Find the template or serializer that reads an attribute and so makes an object mapper load it.
 
-These places do not appear as lines of the program's Python code.
+Templates and serializer fields do not appear as lines of the program's Python code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_FRAMES = 60
 
 
 def reading_place() -> str:
-    """Return the innermost place on the stack, or "".
+    """Return the innermost template or serializer on the stack, or "".
 
     Examples are "template book.html:12" and "serializer Book.author". This takes some microseconds,
     at the first load of a relation.
@@ -36,7 +36,7 @@ def reading_place() -> str:
 
 
 def _django_template(frame: FrameType) -> str:
-    """Return the place of a template's node that is being rendered."""
+    """Return the name and line of the template whose node is being rendered."""
     node = frame.f_locals.get("self")
     name = getattr(getattr(node, "origin", None), "template_name", None) or "(a string)"
     line = getattr(getattr(node, "token", None), "lineno", 0)
@@ -44,7 +44,7 @@ def _django_template(frame: FrameType) -> str:
 
 
 def _jinja_template(frame: FrameType) -> str:
-    """Return the place in a template's compiled code.
+    """Return the name and line of the template whose compiled code runs in the frame.
 
     debug_info has pairs of template line and code line, in ascending order
     (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
@@ -58,7 +58,7 @@ def _jinja_template(frame: FrameType) -> str:
 
 
 def _serializer_place(frame: FrameType) -> str:
-    """Return the place in Django REST framework: the class, and the field that is being read."""
+    """Return the serializer class of Django REST framework, and the field that is being read."""
     name = type(frame.f_locals.get("self")).__name__
     field = getattr(frame.f_locals.get("field"), "field_name", None)
     return f"serializer {name}.{field}" if field else f"serializer {name}"

@@ -1,9 +1,9 @@
-"""asyncpg, which has its own interface: a query returns its rows, and a prepared statement knows
-its text.
+"""asyncpg, which has its own interface: a query method returns the rows, and a prepared statement
+stores its text.
 
-Some figures are not available publicly, so private parts are measured as well: the rows of a cursor
-arrive in portions, and a pool connects through the inner module. Transactions are executed
-statements.
+Some private functions are measured as well, because no public function has their figures: a cursor
+fetches its rows in portions, and a pool connects through an inner module. Transactions need no
+probes: they are executed as statements.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ class QueryMethod:
         operation: the name of its operation, as for other methods.
         returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
         text_of: attribute of the receiver that contains the statement; by default, the statement is
-            the first argument. For a pool wait, the name of the argument that lets a call wait, or
-            "", and the attributes that lead to the free connections; by default, each call waits.
+            the first argument. For a pool wait: the name of the argument that allows waiting (or
+            ""), and the attributes that lead to the free connections; by default, each call waits.
     """
 
     def __init__(

@@ -45,8 +45,8 @@ class Relation(ref[object]):
 class Relations:
     """Notifies the core when a relation ceases to exist.
 
-    Another relation may reuse the address, and its rows may be fetched without a recorded
-    execution.
+    Otherwise another relation might reuse the address, and its rows might be fetched without a
+    recorded execution.
     """
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ DUCKDB_FETCHES = dict.fromkeys(
     ),
     "fetchtable",
 )
-"""Methods that return all rows in another library's format, without their number."""
+"""Methods that return all rows in another library's format, without the number of rows."""
 
 DUCKDB_CALLS: dict[str, str | QueryMethod] = {
     **CURSOR_METHODS,
@@ -95,7 +95,7 @@ LIBSQL = Driver(
 )
 
 CLOSING = {"commit": "commit", "rollback": "rollback", "close": "close"}
-"""Methods of connections that execute no statements themselves, and whose `with` closes them."""
+"""Methods of connections that have no execute(), and that `with` closes."""
 
 PYMYSQL = Driver(
     "pymysql",
@@ -145,7 +145,7 @@ CONNECTION_PLACES = (
     "connection.Connection",
     "_connection.Connection",
 )
-"""Usual places of the types that `connect` and `cursor` return."""
+"""Usual names, inside the module, of the types that `connect` and `cursor` return."""
 
 
 class KnownDriverHook(DriverHook):
@@ -165,7 +165,7 @@ def named_driver(
     """Return a hook for a driver that a program names.
 
     Args:
-        cursors, connections: dotted names of the types in the module; None for the usual places.
+        cursors, connections: dotted names of the types in the module; None for the usual names.
     """
     if cursors is None and connections is None:
         return FoundDriverHook(module)
@@ -186,7 +186,7 @@ class FoundDriverHook(DriverHook):
         """Find the types, and attach to them.
 
         Raises:
-            DriverError: the types are not in the usual places.
+            DriverError: no types have the usual names.
         """
         places = ((CURSOR_PLACES, CURSOR_METHODS), (CONNECTION_PLACES, CONNECTION_METHODS))
         types: dict[str, Methods] = {}

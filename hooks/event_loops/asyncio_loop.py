@@ -1,8 +1,8 @@
 """Attach to asyncio's own event loops: measure every step, every timer, and a heartbeat.
 
 A C function replaces Handle._run, which runs each callback and each step of a task. run_forever
-marks the start and stop of a loop. create_task is measured because its caller is the submitter of a
-library's coroutine.
+marks the start and stop of a loop. create_task is measured because its caller is the line that
+submits a library's coroutine.
 """
 
 from __future__ import annotations

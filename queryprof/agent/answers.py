@@ -1,8 +1,8 @@
 """Answers of the tools: plain data of limited size, computed from traces.
 
-A trace is read only as the content of its file. Databases and source files that it names are read
-only inside the directory. Nothing is written or executed, except that `prove` measures on a copy of
-a database, like the command.
+A trace is read only as the content of its file. Databases and source files that the trace names are
+read only inside the directory. Nothing is written or executed, except that `prove` measures on a
+copy of a database, like `queryprof analyze --prove`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TraceAnswers:
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.realpath(directory)
-        self._known: dict[str, Report] = {}  # reports by the content of the trace
+        self._known: dict[str, Report] = {}  # reports by the hash of the trace's content
 
     def path_of(self, given: str) -> str:
         """Return a path inside the directory.

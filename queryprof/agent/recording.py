@@ -25,7 +25,7 @@ MAX_OUTPUT_BYTES = 16 << 20
 """Size limit of the output that is kept while a command runs, in bytes."""
 
 STEP_S, END_TIMEOUT_S = 0.1, 3.0
-"""How often to check a command, and how long it may take to end after SIGTERM."""
+"""Interval for checking a command, and how long the command may take to end after SIGTERM."""
 
 
 class AllowedCommands:

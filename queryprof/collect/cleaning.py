@@ -1,4 +1,4 @@
-"""Save what ended processes left in shared memory to traces."""
+"""Save the recordings that ended processes left in shared memory to traces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def regions_left_behind() -> list[RegionLeft]:
         try:
             status = os.lstat(path)
             if status.st_uid != os.geteuid():
-                continue  # root can read all regions, but their users have their own commands
+                continue  # root could read it, but leaves it to its user
             with opened_region(path) as region:
                 if is_living(region) is False:
                     found.append(
@@ -49,7 +49,7 @@ def regions_left_behind() -> list[RegionLeft]:
 
 
 def save_left_regions(found: list[RegionLeft]) -> list[str]:
-    """Write the traces of the left regions where their processes would have; return their paths."""
+    """Write each region's trace to the path that its process chose, and return the paths."""
     recorded = RecordedFiles()
     traces = dict.fromkeys(one.trace for one in found)
     return [path for trace in traces for path in save_left_recordings(trace, recorded)]

@@ -56,8 +56,8 @@ class _Recording:
         has_ended: whether the process had ended when it wrote its last part.
         ended: the numbers of parts that had ended when the region, and each copy, was written.
         may_live: whether the process may still record into a region.
-        copies: copies of the region. Their sort key is the number of ended parts, and the last
-            turn.
+        copies: a sort key and the path of each copy of the region. The key is the number of ended
+            parts, and the last time at which the process was alive (Unix time in ns).
     """
 
     parts: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class _Recording:
 
 
 def closed_windows(place: str) -> tuple[list[Window], list[str]]:
-    """Return the windows that can be taken, and why other files cannot be read.
+    """Return the windows that can be merged and removed, and why other files cannot be read.
 
     Only recordings in windows count.
 
@@ -79,7 +79,7 @@ def closed_windows(place: str) -> tuple[list[Window], list[str]]:
 
 
 def has_recording_process(place: str) -> bool:
-    """Return whether a running process records in windows at a place."""
+    """Return whether a running process records in windows; for `place` see closed_windows."""
     return _WindowSearch(place).has_living()
 
 
@@ -111,7 +111,7 @@ class _WindowSearch:
             recording.may_live |= is_living(copy) is not False
         for identity, part in self._opened(self._parts()):
             is_known = identity in found or identity in regions_of
-            if is_known or part.path in before:  # without parts, the recording has just begun
+            if is_known or part.path in before:  # otherwise the recording has just begun
                 recording = found[identity]
                 recording.parts.append(part.path)
                 recording.has_ended = is_living(part) is False
@@ -159,7 +159,7 @@ class _WindowSearch:
             save_left_recordings(trace)
 
     def _opened(self, paths: Iterable[str]) -> Iterator[tuple[Identity, Region]]:
-        """Yield the regions of recordings in windows. Each stays open until the next."""
+        """Yield the regions of recordings in windows. Each region stays open until the next."""
         for path in paths:
             try:
                 with opened_region(path) as region:
@@ -172,7 +172,7 @@ class _WindowSearch:
                     self._unreadable.append(str(error))
 
     def _belongs_here(self, region: Region) -> bool:
-        """Return whether a region in memory belongs to a recording in this place."""
+        """Return whether a region in memory belongs to this directory, or to this trace."""
         trace = resolve_directory(region_trace_path(region))
         is_in_it = not self._trace and os.path.dirname(trace) == self._directory
         return trace == self._trace or is_in_it

@@ -51,7 +51,7 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
 def _clock_tick_magnitude(tick_ns: float | None) -> int:
     """Return the magnitude of a clock's tick: the number of binary digits of tick / 10 ns.
 
-    From 10 ns, a tick is long compared with the time of a row.
+    A tick of 10 ns or more is long compared with the time to fetch a row.
     """
     return int(tick_ns / 10).bit_length() if tick_ns else 0
 

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 class RegionConversion:
     """Adds regions to a trace, each in a separate transaction unless one is open.
 
-    Do not use a Conversion after an error: it may have ids that are not in the trace.
+    Do not use a RegionConversion after an error: it may have ids that are not in the trace.
 
     Args:
         store: the trace's store.
-        block_unix_ns: start and end, if the regions cover only a part of the process's recording.
+        block_unix_ns: start and end of the recorded block; None for the process's whole recording.
         calls: which of the newest calls of each process to add.
     """
 

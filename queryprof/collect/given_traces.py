@@ -40,7 +40,7 @@ def traces_for_argument(argument: str) -> list[str]:
     Saves the recordings that ended processes left there.
 
     Raises:
-        TraceError: a directory has no traces, or a pattern matches none.
+        TraceError: a directory has no traces, or a pattern matches no trace.
     """
     if os.path.isdir(argument):
         found = _matching_traces(os.path.join(glob.escape(argument), f"*{EXTENSION}"))
@@ -56,7 +56,7 @@ def traces_for_argument(argument: str) -> list[str]:
 
 
 def traces_of_running_processes(pid: int | None = None) -> list[str]:
-    """Return the paths of the traces of this user's recorded processes, or of one of them. The
+    """Return the paths of the traces of this user's running processes, or of the process `pid`. The
     traces may not have been written yet.
     """
     found: dict[str, None] = {}

@@ -109,7 +109,7 @@ def add_recorded_files(
 
     Args:
         is_clean: whether the process ended its recording itself; None to use the region's state.
-        block_unix_ns: see Conversion.
+        block_unix_ns: see RegionConversion.
     """
     conversion = RegionConversion(
         store, block_unix_ns, NO_CALLS if block_unix_ns else CALLS_IN_FILE

@@ -1,6 +1,6 @@
 """Check whether processes may have left recordings of a trace.
 
-Looks once for all traces of a directory, for commands that read many traces.
+Commands that read many traces use this module, because it lists each directory only once.
 """
 
 from __future__ import annotations

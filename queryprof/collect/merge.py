@@ -34,7 +34,7 @@ def merge_traces(
     """Write the sum of the traces `inputs` to `output`, which may be one of them.
 
     The output is written to a temporary file and renamed, so it is either complete or unchanged. If
-    it is the null device, the inputs are read and nothing is written.
+    `output` is the null device, the inputs are read and nothing is written.
 
     Args:
         progress: called after each input.

@@ -33,7 +33,7 @@ def is_null_device(path: str) -> bool:
 
 
 def refuse_to_replace(path: str) -> None:
-    """Raise TraceError if the file at `path` is neither a trace nor empty: it must stay."""
+    """Raise TraceError if there is a file at `path` that is neither a trace nor empty."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def prepare_output_path(path: str, replaces: bool = True) -> str:
     if is_being_written(path):
         return path_with_pid(path)
     if os.path.isfile(path) and not os.path.getsize(path):
-        return path  # another process may have just created the file: see `retry`
+        return path  # another process may have just created the file
     _refuse_to_remove_journal(path + JOURNAL)
     for leftover in (path, path + JOURNAL):
         try:

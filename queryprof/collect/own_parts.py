@@ -54,8 +54,8 @@ class OwnParts:
         self.are_windows = False
 
     def forget_all(self) -> None:
-        """Forget all parts, because another recording or a forked child begins. Remove those that
-        only readers have kept.
+        """Forget all parts, because another recording or a forked child begins. Remove the parts
+        that were kept only for readers.
         """
         if self.prefix and self.has_readers and not self.are_windows:
             remove_files([*self._files_in_earlier_places(), *parts_with_prefix(self.prefix)])
@@ -131,7 +131,7 @@ class OwnParts:
         return found
 
     def paths_after(self, place: Place) -> list[str]:
-        """Return the paths of the parts after a place. Raises SessionError if one was removed."""
+        """Return the paths of the parts after `place`. Raises SessionError if one was removed."""
         wanted = self._paths_between(place, self._last_place())
         found = self._readable_parts(wanted)
         if len(found) < len(wanted):

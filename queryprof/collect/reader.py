@@ -45,7 +45,7 @@ IN_MEMORY = ":memory:: "
 """Start of the errors about a trace in memory."""
 
 MAX_TRIES = 20
-"""How often to read recordings that change while being read."""
+"""How many times to read recordings that change while being read."""
 
 Found = tuple[sqlite3.Connection, frozenset[Identity], tuple[str, ...]]
 """A trace, its running processes, and why some recordings are missing."""
@@ -147,8 +147,8 @@ def _read_once(path: str, recorded: RecordedFiles, calls: CallChoice) -> Found |
         MovedError: the recording's files changed meanwhile.
     """
     with ExitStack() as files:
-        # Taken traces come last: a region that is taken in between is in both lists, never in
-        # neither.
+        # List the taken traces last. A region that is taken in between is then in both lists, not
+        # in neither.
         unread: list[str] = []
         recordings = recordings_at(path, files, recorded, unread)
         taken = traces_made_so_far(path)

@@ -1,5 +1,5 @@
-"""Read the newest calls of a process from its region: those in the ring, and those that the process
-had not added to it yet.
+"""Read the newest calls of a process from its region: the calls in the ring buffer, and calls that
+the process had not added to the ring yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     """
 
 MAX_NS = 1e18
-"""The longest duration of a call that is believed: 30 years."""
+"""The longest plausible duration of a call: 30 years."""
 
 
 class CallChoice(NamedTuple):
@@ -57,7 +57,7 @@ class _Execution(NamedTuple):
     """An execution in the region's table of calls.
 
     Attributes:
-        is_open: whether a call of it is in progress.
+        is_open: whether one of its calls is in progress.
         fetched_ns: the time of fetches that have ended and are not in the ring.
     """
 
@@ -90,7 +90,7 @@ def recent_call_rows(
         elif call in found:
             duration_ns, failed = found[call]
             found[call] = duration_ns + one.fetched_ns, failed
-        # A settled call that is older than the ring was overwritten, and not missed.
+        # A settled call that is older than the ring was in the ring, and has been overwritten.
         elif one.stage != SETTLED or one.start_unix_ns > oldest:
             found[call] = one.duration_ns + one.fetched_ns, 0
     rows = rows_in_period([(*call, *facts) for call, facts in found.items()], choice)
@@ -100,8 +100,8 @@ def recent_call_rows(
 
 
 def rows_in_period(rows: Iterable[Row], choice: CallChoice) -> list[Row]:
-    """Return the calls in a period, and the newest call of each aggregate before it. The latter
-    show that no call of the period was overwritten.
+    """Return the calls in a period, and the newest call of each aggregate before the period. These
+    older calls show that no call of the period was overwritten.
     """
     wanted: list[Row] = []
     before: dict[int, Row] = {}
@@ -151,7 +151,7 @@ def open_calls(region: Region) -> Iterator[tuple[Key, int]]:
 def _executions(region: Region) -> Iterator[_Execution]:
     for stage, in_use, ignored, *rest in region.rows("calls", CALL):
         *key, started, ticks, fetches, fetch_ticks, timed = rest
-        is_stale = stage == BEGINNING and ticks  # the row still has the execution before
+        is_stale = stage == BEGINNING and ticks  # the row still has the previous execution
         if ignored or not started or is_stale or stage < BEGINNING:
             continue
         fetched_ns = region.ns(fetch_ticks) if fetches > 0 else 0

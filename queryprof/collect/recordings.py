@@ -74,12 +74,12 @@ class ProcessRecording(NamedTuple):
         """Yield the recording's parts, each open until the next one, and its region.
 
         Args:
-            passes_moved: skip a part that is gone: the process keeps only the latest parts, or the
-                part was sent.
+            passes_moved: skip missing parts. A process removes its oldest parts, and sent parts are
+                removed as well.
 
         Raises:
             TraceError: a part cannot be read.
-            MovedError: a part has gone.
+            MovedError: a part is missing.
         """
         continues = self.region is not None and not self.is_in_parts
         for place, path in enumerate(self.parts, 1):
@@ -186,7 +186,7 @@ def _missing_parts_reasons(parts: list[str], unsound: Iterable[str]) -> tuple[st
 
 
 def _candidate_regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
-    """Yield the open regions, and copies, that may belong to processes of a trace."""
+    """Open and yield the regions and copies that may belong to processes of a trace."""
     # A process's regions are found by the path of the first process's trace, or by their content.
     families = dict.fromkeys((path, path_without_process(path)))
     regions = [region for one in families for region in regions_of_trace(one)]

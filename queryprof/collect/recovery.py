@@ -59,8 +59,8 @@ TOKEN = re.compile("[0-9a-f]+")
 """The format of region_files.unique_token."""
 
 MAX_LOCK_TRIES, LOCK_RETRY_S = 200, 0.05
-"""How often, and at what interval, to try a lock. A stopped process that holds the lock must not
-block the end of a program.
+"""How many times, and at what interval, to try a lock. A stopped process that holds the lock must
+not block the end of a program.
 """
 
 _slow_locks: set[str] = set()
@@ -71,11 +71,11 @@ MAX_MOVED = 2
 
 
 def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> list[str]:
-    """Write the traces of the ended processes of a family, where the processes would have.
+    """Write the traces of a family's ended processes to the paths that the processes chose.
 
     The family is the process that began with `path`, its children, and the command whose killed
     runner was to write `path`. Recordings in windows are not written: they move from memory to the
-    disk. Never raises: what cannot be written stays for the next time.
+    disk. Never raises: recordings that cannot be written stay for the next call.
 
     Args:
         recorded: a reader's snapshot of all recordings.

@@ -29,7 +29,7 @@ DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
 
 
 NAMES = ("statement", "stack", "span", "thread")
-"""The tables of the numbers in the key of a call."""
+"""The tables that the numbers in a call's key refer to."""
 
 
 class RegionAddition(RegionRows):
@@ -127,7 +127,7 @@ class RegionAddition(RegionRows):
     def _add_with_longest(
         self, source: str, table: str, longest: str, **given: Callable[[Any], Any]
     ) -> None:
-        """Add the rows of a table that has a longest time before and after the mark."""
+        """Add the rows of a table that stores its longest time in two columns; use the larger."""
         at = TABLE[table].names.index(f"{longest}_ns")
         added = []
         for row, (before,) in self._rows(source, table, f"{longest}_before_ticks", **given):
@@ -172,7 +172,7 @@ class RegionAddition(RegionRows):
         self._store.add("plan", [row for row, (tree,) in rows if tree != NONE])
 
     def _add_timeline(self, aggregates: Sequence[AggregateRow], end_unix_ns: int) -> None:
-        """Add the timeline. Calls that it lacks happened last, so they go to the last interval."""
+        """Add the timeline. Calls that are missing in it are the newest: add them at its end."""
         half = self._region["timeline_half"] & 1
         shift = min(self._region.header_values("timeline_shift", "I")[half], 62)
         first = self._region.header_values("timeline_first", "q")[half]
@@ -276,7 +276,7 @@ class RegionAddition(RegionRows):
             for number, (is_used, *row) in enumerate(self._region.rows("threads", columns))
             if is_used
         ]
-        # otherwise the process itself has counted its living threads
+        # a process that ended its recording itself has already counted these threads
         if self._region.state == RECORDS:
             used += [
                 (thread, *sums)

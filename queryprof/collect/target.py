@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 REGIONS_LEFT, MAX_REGIONS = 16, 256
 """Maximum numbers of regions in a family. Above REGIONS_LEFT, a starting process moves the regions
-of ended processes to the disk. Above MAX_REGIONS, it creates none.
+of ended processes to the disk. Above MAX_REGIONS, it creates no region.
 """
 
 

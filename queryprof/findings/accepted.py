@@ -1,6 +1,6 @@
 """Read the findings that a project accepts.
 
-A project lists them under `accepted` in queryprof.toml, or in [tool.queryprof] of pyproject.toml.
+The list is `accepted` in queryprof.toml, or in [tool.queryprof] of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ EXAMPLE = 'accepted = [{ finding = "n_plus_one-12345678", reason = "why" }]'
 
 
 def read_accepted_findings(directory: Path) -> dict[str, str]:
-    """Return the reasons for accepting findings, by the finding's identity.
+    """Return the reason for each accepted finding, by the finding's identity.
 
-    Reads the nearest file in the directory or its parents.
+    Reads the nearest file with an `accepted` list, in the directory or its parents.
 
     Raises:
         QueryprofError: the file cannot be read, or has invalid entries.

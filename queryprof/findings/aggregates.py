@@ -1,4 +1,4 @@
-"""How one query can compute the aggregates of all items of a loop."""
+"""Advice to compute the aggregates for all items of a loop with one query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queryprof.sql.tokens import tokens_of
 AGGREGATE_NAMES = frozenset({"avg", "count", "max", "min", "sum"})
 
 LITERALS = ("parameter", "number")
-"""Kinds of tokens that are never NULL as the argument of count()."""
+"""Token kinds that are taken to be never NULL as the argument of count()."""
 
 EQUAL, BELOW, ABOVE = {"=", "==", "IN", "IS"}, {"<", "<="}, {">", ">="}
 
@@ -32,7 +32,7 @@ def aggregates_at_once(statement: str, library: str) -> str:
     """Return how to compute a statement's aggregates for all items of a loop with one query.
 
     Args:
-        library: the object mapper that made the statement; "" for none.
+        library: the object mapper that made the statement, or "".
     """
     operators = _operators_of_parameters(statement)
     if operators & EQUAL or not operators & (BELOW | ABOVE | {"BETWEEN"}):
@@ -57,12 +57,12 @@ def _first_aggregate(statement: str) -> str:
 
 
 def returns_only_a_count(statement: str) -> bool:
-    """Return whether a SELECT returns only the number of its rows."""
+    """Return whether a SELECT returns nothing but a row count."""
     tokens = tokens_of(statement)
     outer = [one for one in tokens if one.depth == 0]
     words = [one.keyword for one in outer]
     selected = outer[: words.index("FROM")] if "FROM" in words else outer
     kinds = [one.kind if one.kind in LITERALS else one.text.upper() for one in tokens[:5]]
     counts_rows = kinds[:3] == ["SELECT", "COUNT", "("] and kinds[4:] == [")"]
-    is_only = all(one.named or one.text in "()" for one in selected)  # with its AS and name
+    is_only = all(one.named or one.text in "()" for one in selected)  # an alias is allowed
     return counts_rows and kinds[3] in (*LITERALS, "*") and "GROUP" not in words and is_only

@@ -20,10 +20,10 @@ from queryprof.sql.tokens import tokens_of
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
-"""VM steps per execution. A sqlite3 call on a file takes as long as 900 steps (5.4 us at 6 ns per
-step), in memory as 200 steps. Above this limit, most of the time is the query's own work, which
-fetching many items at once does not save. Measured with sums over 0 to 100 rows of a covering
-index.
+"""A cheap query has at most this many VM steps per execution. A sqlite3 call takes as long as 900
+steps for a file (5.4 us at 6 ns per step) and 200 steps in memory. Above the limit, the query
+itself takes most of the time, so fetching many items at once saves little. Measured with sums over
+0 to 100 rows of a covering index.
 """
 MANY_SHARE = 0.10
 
@@ -32,8 +32,8 @@ OBJECTS = 50
 
 
 def find_many_cheap_queries(program: Program) -> Iterator[Finding | None]:
-    """Find many cheap queries, by the driver's time. The line's time would include what an ORM
-    spends per request.
+    """Find cheap queries that run many times. Uses the driver's time, because the line's time
+    includes the ORM's work.
     """
     for group in program.groups:
         totals = group.totals
@@ -78,8 +78,8 @@ def _outer_join_count(group: StatementGroup) -> int:
 
 
 def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
-    """Find queries for which a library takes longer to make objects than the database takes to find
-    rows.
+    """Find queries for which the library needs longer to create objects than the database needs to
+    find the rows.
     """
     for group in program.groups:
         library, rows = program.timed_library(group.statement), group.totals.rows_each or 0.0
@@ -159,7 +159,7 @@ def _highest_severity(use: str) -> Severity:
 
 
 def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
-    """Find queries that count rows, although the program asks only whether there are any."""
+    """Find queries that count rows although the program only tests whether a row exists."""
     for group in program.groups:
         totals, frame = group.totals, group.site.frame
         steps = totals.vm_steps or 0.0
@@ -200,8 +200,8 @@ def _row_reduction(program: Program, group: StatementGroup) -> str:
 
 
 def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:
-    """Return whether another library than the ORM reads the rows for the program's line, such as a
-    template engine or a serializer.
+    """Return whether a library other than the ORM, such as a template engine or a serializer, reads
+    the rows for the program's line.
     """
     package = program.timed_library(group.statement)
     folder = {"django": "django/db"}.get(package, package)
@@ -259,13 +259,13 @@ INSTEAD = {
         "tortoise": "`.filter(field=value)`",
     },
 }
-"""What replaces each use, by library; "" is SQL."""
+"""The replacement for each use of the rows, by library. The key "" is for plain SQL."""
 
 SAVED = {"count": 0.96, "sum": 0.6, "exists": 0.96, "first": 0.5, "filter": 0.9}
-"""The share of the driver's time that is saved if the database reduces the rows. The tables had
-10,000 to 300,000 rows and two or five columns (SQLite 3.40). count(*) saved 0.96 to 1.0, and one
-sum 0.84 to 0.95. Sums by group saved 0.47 to 0.79, and the first ten rows 0.01 to 0.77. A condition
-that a tenth of the rows or fewer match saved 0.88 to 0.98.
+"""The share of the driver's time that is saved if the database reduces the rows. Measured with
+SQLite 3.40 on tables of 10,000 to 300,000 rows and two or five columns. count(*) saved 0.96 to 1.0,
+one sum 0.84 to 0.95, sums by group 0.47 to 0.79, and LIMIT 10 0.01 to 0.77. A condition that
+matches at most a tenth of the rows saved 0.88 to 0.98.
 """
 
 
@@ -277,7 +277,7 @@ ADD_ALONE = (
 
 
 def _relation_only_appended_to(program: Program, group: StatementGroup) -> str:
-    """Return the relation that a line of the program loads only to append to it; "" otherwise."""
+    """Return the relation that a line loads only to append an object, or ""."""
     note, frame = program.library_note(group) or "", group.site.frame
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     if frame is None or not note.startswith(LAZY):

@@ -15,9 +15,9 @@ READ_LOCK_BYTES = 200
 """The bytes that SQLite reads to check whether the file changed, plus a small margin."""
 
 LOCK_READ_STEPS = 250
-"""Up to this number of VM steps, taking the lock is a large part of a read. The lock takes as long
-as 500 steps. It took 0.79, 0.70, 0.57 and 0.44 of the time of reads of 1, 20, 50 and 100 rows with
-five steps each.
+"""Up to this number of VM steps, locking takes a large part of a read's time. Locking takes as long
+as 500 steps. Its share was 0.79, 0.70, 0.57 and 0.44 for reads of 1, 20, 50 and 100 rows, at five
+steps per row.
 """
 
 
@@ -31,7 +31,7 @@ def find_autocommit_reads(program: Program) -> Iterator[Finding | None]:
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.innermost_loop(group)
         if is_mapped or program.path_inside_request(group) != group.path:
-            continue  # an ORM costs more than the lock, or these are a client's requests
+            continue  # the ORM costs more than the lock, or each read is another request
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.make_finding(
                 "autocommit_reads",

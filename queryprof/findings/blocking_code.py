@@ -23,15 +23,15 @@ ADVICE = {
     ),
     COLLECTION: "The garbage collector runs: create fewer objects, or call gc.freeze() first.",
 }
-"""What to do about a stall of each category that is not the database's."""
+"""The fix for each category of stall that the database does not cause."""
 
 NEED = "queryprof does not know whether other tasks needed the loop during this work."
 
 MIN_TIMES = 2
-"""Code that blocks the loop fewer times may prepare the program."""
+"""Code that blocks the loop fewer times may be startup code."""
 
 MIN_CALLBACKS = 2
-"""If fewer callbacks wait for each computation, they may be a timer that shows the progress."""
+"""With fewer delayed callbacks per stall, the only one may be a timer for a progress display."""
 
 
 def find_blocking_code(program: Program) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def find_blocking_code(program: Program) -> Iterator[Finding]:
             most = Severity.MEDIUM if serves_many or is_wait else Severity.LOW
             site = stall.site if stall.site.frame else CallSite(stall.stall.function)
             if site.frame is None or not site.frame.file:
-                continue  # a line of many, or unknown: no place to change
+                continue  # many lines, or unknown: there is no line to change
             finding = program.make_finding_at_site(
                 "blocked_loop",
                 "",
@@ -63,8 +63,8 @@ def find_blocking_code(program: Program) -> Iterator[Finding]:
 def merge_with_causes(
     findings: Iterable[Finding], blocking: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Yield all findings. If another finding about the same line saves at least half of the time
-    that the line blocks the loop, it is the cause, and the blocking is its evidence.
+    """Yield all findings, with each blocking merged into its cause. The cause is a finding about
+    the same line whose fix saves at least half of the blocked time.
     """
     found = list(findings)
     for one in blocking:

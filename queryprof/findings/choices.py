@@ -1,4 +1,4 @@
-"""Choose between two findings about one statement if both may be right."""
+"""Choose between two findings that may both explain one slow statement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLOW_STATEMENT_CATEGORIES = (
     "bad_index_choice",
     "narrow_index",
 )
-"""Reasons why a statement takes so long that others wait."""
+"""Reasons why a statement takes so long that other statements wait."""
 
 MIN_GAIN_RATIO = 1.25
 """A gain is clearly larger than another if it is this many times as large. Gains vary slightly from
@@ -37,16 +37,16 @@ run to run.
 """
 
 MUCH_MORE = 5
-"""A doubtful fix is chosen if it saves this many times as much as an index."""
+"""A doubtful fix is preferred to an index if it saves at least this many times as much."""
 
 ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
 """Findings whose fix may save more than passing values as parameters."""
 
 
 def choose_between_findings(known: Finding, finding: Finding) -> Finding:
-    """Return the finding with the larger gain, usually with the evidence of the other finding. The
-    choice is between inserting and committing row by row, or between a repeated query, a missing
-    index, and a separate text for each value.
+    """Return the finding to report for a statement, usually with the evidence of the other finding.
+    `known` comes from an earlier rule, and wins unless `finding` explains more or saves clearly
+    more.
     """
     if known.category == "re_prepare" and (
         (finding.category == "n_plus_one" and not finding.doubt)
@@ -62,7 +62,7 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
     if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
         by_category = {one.category: one for one in (known, finding)}
         made, repeated = by_category["many_objects"], by_category["n_plus_one"]
-        if not made.doubt:  # its line needs no objects: fewer queries would make as many
+        if not made.doubt:  # the line needs no objects; fewer queries would create as many
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
         return _transaction_or_query(known, finding)
@@ -77,7 +77,7 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
 
 
 def _transaction_or_query(known: Finding, finding: Finding) -> Finding:
-    """Choose between one transaction for many queries and one query instead of them."""
+    """Choose between one transaction around many queries and one query that replaces them."""
     if finding.gain_ns >= 2 * known.gain_ns:
         return replace(finding, evidence=(*finding.evidence, *known.evidence))
     other = (
@@ -95,7 +95,7 @@ def _may_be_cause(known: Finding, finding: Finding) -> bool:
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     if (known.category, finding.category) == ("large_values", "commit_per_write"):
         return True
-    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as in a line of an ORM
+    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as when an ORM runs the query
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query
     is_made = finding.category == "many_objects" and (is_much_more or not finding.doubt)

@@ -24,14 +24,14 @@ from queryprof.operations import STATEMENT_OPERATIONS
 CONNECT = "(connect)"
 
 MAX_STATEMENTS = 2
-"""The most statements per connection if the program opens a connection for each query."""
+"""With more statements per connection, the program does not open a connection per query."""
 
 MIN_USED = 0.5
 """A function uses the connections if it runs at least this many statements per connection."""
 
 
 SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
-"""Statements that prepare a connection, and that a kept connection runs once."""
+"""Statements that set up a connection. A connection that stays open runs them only once."""
 
 
 def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
@@ -46,7 +46,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
         if 2 * program.database_file_count(one.statement for one in used) > opened:
             continue  # each file needs its own connection
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_by_operation)
-        # A query that works hard does not spend its time on reading the schema.
+        # Queries that read the schema. Queries with many VM steps spend their time elsewhere.
         first = sum(
             member.self_ns
             for one in used
@@ -111,7 +111,7 @@ def _connection_reuse_advice(
             f"{library} opens a connection for each call. Check its documentation for a way to keep"
             " one open, or call it less often."
         )
-    if is_server or program.timed_library(group.statement) in HANDING:  # which has a thread each
+    if is_server or program.timed_library(group.statement) in HANDING:  # one thread per connection
         return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"
@@ -122,9 +122,7 @@ def _connection_reuse_advice(
 
 
 def _is_connection_setup(group: StatementGroup, opened: int) -> bool:
-    """Return whether the statement prepares a connection, and runs for at least half of the
-    connections.
-    """
+    """Return whether the statement sets up connections, and runs for at least half of them."""
     is_setup = group.verb in SETUP and not is_maintenance(group.statement)
     return is_setup and group.totals.statement_executions >= MIN_USED * opened
 
@@ -142,7 +140,7 @@ def _thread_per_connection_note(program: Program, group: StatementGroup) -> Iter
 
 
 def statements_on_connections(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
-    """Return the statements, with their places, that use the connections of a finding."""
+    """Return the statements, with their call sites, that use the connections of a finding."""
     by_function = _groups_by_path_function(program)
     return {
         (one.statement, place_of(one.site.frame))
@@ -155,7 +153,7 @@ def statements_on_connections(program: Program, connecting: Finding) -> set[tupl
 
 
 def _groups_by_path_function(program: Program) -> Mapping[Function, list[StatementGroup]]:
-    """Return the groups by each function on their call paths."""
+    """Return, for each function, the statement groups that have it on a call path."""
     found: dict[Function, list[StatementGroup]] = defaultdict(list)
     for group in program.all_groups:
         for function in {
@@ -171,10 +169,9 @@ def _groups_using_connections(
     opened: int,
     by_function: Mapping[Function, list[StatementGroup]],
 ) -> tuple[list[StatementGroup], int]:
-    """Return the groups that execute on a group's connections, and their number of executions. The
-    groups belong to the innermost function that both opens the connections and executes enough
-    statements, directly or through other functions. One helper may open the connection and another
-    may close it.
+    """Return the statement groups that use the connections of `connecting`, and the number of
+    executions. These are all groups of the innermost function that, directly or through helpers,
+    opens the connections and executes enough statements.
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])

@@ -34,19 +34,19 @@ COVERED_FETCHES = 2
 """A query with at least this many page fetches per row looks up the rows one by one."""
 
 SEARCHED_FETCHES = 1
-"""The same limit for a query that adds up rows, if an index of few columns holds all columns that
-the query needs. Reading rows in the order of the index takes one fetch per page, not per row.
+"""The same limit for a query that returns at most half of the rows it reads, if a wider index would
+cover it. Rows in the order of an index take one fetch per page, not per row.
 """
 
 SCANNED_FETCHES = 0.5
-"""The same limit for counting the rows of a whole index: 0.99 fetches per row if the table has
-another order, 0.01 if it has the same order.
+"""The same limit for a scan of a whole index. Counting the rows took 0.99 fetches per row if the
+table has another order than the index, and 0.01 if the order is the same.
 """
 
 FETCH_NS = 3_000
 """A page fetch from SQLite's cache takes at most this long. Looking up a row of 1,000 bytes takes 3
-fetches and 1.1 us, or up to 5.9 us beside busy processes. If the statement takes longer, the rest
-is work that an index does not save, such as converters and row factories in Python.
+fetches and 1.1 us, or up to 5.9 us on a busy machine. An index does not save the rest of the
+statement's time, such as converters and row factories in Python.
 """
 
 FETCHED = 0.25
@@ -71,7 +71,7 @@ BETTER = 1.5
 """A wider index is proposed only if it saves this many times as much as a narrower one."""
 
 ALL_ROWS = 0.99
-"""With at least this part of the rows that it reads, DISTINCT hardly removes one."""
+"""If DISTINCT keeps at least this share of the rows, it removes hardly any."""
 
 NO_DUPLICATES = (
     "DISTINCT removes hardly a row. If no two rows can be equal, leave it out. Or leave out the"
@@ -80,7 +80,7 @@ NO_DUPLICATES = (
     " Or create"
 )
 GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
-"""Reasons for sorting rows, as a plan's temporary b-tree names them."""
+"""Reasons for sorting rows, as in the plan step USE TEMP B-TREE FOR ..."""
 
 
 def find_scans_of_few_columns(program: Program) -> Iterator[Finding | None]:

@@ -12,17 +12,17 @@ from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
 
 STEPS_PER_ROW = 16
-"""VM steps per joined row. Two tables with count(DISTINCT) took 13, without it 7 to 9 (SQLite 3.40
-and 3.46).
+"""The most VM steps per joined row. A join of two tables took 13 steps with count(DISTINCT), and 7
+to 9 without (SQLite 3.40 and 3.46).
 """
 
 MULTIPLIED = 16
-"""The fewest joined rows for each row of the first table: four rows of each table. With fewer, two
-queries read half of the rows or more.
+"""The fewest joined rows per row of the first table: 4 rows of one table times 4 of the other. With
+fewer, two separate queries would still read at least half as many rows.
 """
 
 MANY_ROWS = 1_000
-"""A query with fewer joined rows in all takes no time that two queries could save."""
+"""With fewer joined rows in total, two separate queries would save hardly any time."""
 
 UNKNOWN_ROWS = "queryprof does not know how many rows of each joined table match."
 
@@ -87,14 +87,14 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
 
 
 def _joined_rows(group: StatementGroup) -> float:
-    """Return the fewest rows that an execution's join has."""
+    """Return a lower bound of the joined rows per execution."""
     totals = group.totals
     return max(totals.rows_each or 0.0, (totals.vm_steps or 0.0) / STEPS_PER_ROW)
 
 
 def _outer_rows(group: StatementGroup) -> float:
-    """Return how many rows the join's first table has at least. The scan of the table counts them,
-    and GROUP BY returns one row for each.
+    """Return a lower bound of the rows that the join reads from its first table. A scan counts
+    these rows, and GROUP BY returns one row for each.
     """
     words = [one.keyword for one in tokens_of(group.statement)]
     grouped = (group.totals.rows_each or 0.0) if "GROUP" in words else 0.0

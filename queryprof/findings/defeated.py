@@ -61,7 +61,7 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
         if index_help and (
             index_help.is_other or (index_help.by_prefix and group.wildcard_share == 1.0)
         ):
-            continue  # see full_scan
+            continue  # find_full_scans reports it
         if program.stale_statistics(group.statement):
             continue  # SQLite may skip an index because the table was small
         reason = (
@@ -99,7 +99,7 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
 
 
 def _helpful_code(index_help: IndexHelp) -> str:
-    """Return the SQL of the indexes, if the statement can use them as it is written."""
+    """Return the SQL that creates the indexes, or "" if the statement has to change to use them."""
     return "" if index_help.partial or index_help.differing else index_help.code
 
 
@@ -169,8 +169,8 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
 def _reason_from_text(
     program: Program, group: StatementGroup, scanned: set[str], guesses: bool
 ) -> _Reason | None:
-    """Return the reason according to the statement's text. `guesses` also allows reasons that the
-    planner would have confirmed.
+    """Return the reason according to the statement's text. With `guesses`, also return reasons that
+    only the planner could confirm.
     """
     comparisons = comparisons_of(group.statement)
     index_help = program.index_help(group)
@@ -184,7 +184,7 @@ def _reason_from_text(
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    # a known schema has no index to defeat here
+    # with a known schema, the loop above has checked the tables' indexes
     for comparison in () if program.schemas else comparisons:
         found = _reason_without_schema(group.statement, comparison)
         if found:
@@ -284,7 +284,7 @@ def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: s
 
 
 def _reason_without_schema(statement: str, comparison: ComparedOperands) -> _Reason | None:
-    """Return the reason without a schema, from the text alone."""
+    """Return the reason from the statement's text if the schema is unknown."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
         return None

@@ -29,10 +29,10 @@ SET_UP = frozenset(
 """Functions in a test file that prepare its tests."""
 
 RENDERING = ("/django/template/", "/jinja2/", "/rest_framework/")
-"""Parts of file names of libraries that read attributes for a template or serializer."""
+"""Parts of the paths of libraries that read attributes for a template or serializer."""
 
 MOST = 2
-"""A scan needs no index if it returns more than one of every MOST rows that it reads."""
+"""A scan needs no index if it returns more than one row per MOST rows read."""
 
 IsTest = Callable[[str], bool]
 Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
@@ -40,8 +40,8 @@ Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class TestProgram(Program):
-    """The part of a program that one test runs. A library's note on a statement may come from
-    another test, so the stacks of this test's executions must confirm the note.
+    """The part of a program that one test runs. A library's note on a statement ("lazy load of
+    Order.lines") may come from another test, so the stacks of this test must confirm the note.
     """
 
     __test__ = False
@@ -57,11 +57,11 @@ class TestProgram(Program):
 
 
 def find_n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
-    """Find queries that run in a loop of the program, or for objects of an ORM one by one.
+    """Find queries that run in a loop of the program, or that an ORM runs once per object.
 
     Args:
-        is_test: returns whether a file belongs to the tests. The loops and setup code of tests are
-            not judged.
+        is_test: returns whether a file belongs to the tests. Loops and setup code in tests are
+            ignored.
     """
     for group in program.all_groups:
         frame = group.site.frame
@@ -93,7 +93,7 @@ def find_n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
 
 
 def _reads_many_at_once(program: Program, group: StatementGroup) -> bool:
-    """Return whether the query reads many rows at once (by a list of keys, or by page), or takes
+    """Return whether the query reads many rows at once (by a list of keys, or by page), or reads
     the next entry of a queue.
     """
     pages = group.clauses.limits and (group.totals.rows_each or 0) > 1
@@ -106,8 +106,8 @@ def _reads_many_at_once(program: Program, group: StatementGroup) -> bool:
 
 
 def _most_executions_per_path(program: Program, group: StatementGroup, is_test: IsTest) -> int:
-    """Return the most executions on one call path. Skips paths through a test's setup or its own
-    loop.
+    """Return the number of executions on the busiest call path. Skips paths through a test's setup
+    code or loop.
     """
     runs: dict[CallPath, int] = {}
     for one in group.members:

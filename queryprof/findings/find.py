@@ -100,11 +100,11 @@ CONNECTION_SYMPTOMS = (
     "many_cheap",
     "heavy_query",
 )
-"""Symptoms of a function that opens a connection for each query, if they gain no more."""
+"""Symptoms of a function that opens a connection for each query, unless they gain more."""
 
 BESIDE = ("redundant_index", "lock_upgrade")
-"""Findings that stay separate from others about the same statement and call site, because they do
-not explain them.
+"""Findings that stay separate from other findings about the same statement and call site, because
+neither explains the other.
 """
 
 RULES: tuple[Rule, ...] = (
@@ -166,8 +166,8 @@ COMMIT_CATEGORIES = ("commit_per_write", "large_values", "single_inserts")
 
 def _merge_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
     """Join the finding about a slow statement with the finding about its consequence: a blocked
-    loop or waiting transactions. The result is about the slow statement if making it faster would
-    help the others.
+    loop or waiting transactions. The result is about the slow statement if making it faster helps
+    the waiting code.
     """
     waits = consequence.finding
     is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # no call waited
@@ -208,9 +208,9 @@ def _merge_consequence(cause: Finding | None, consequence: locks.Consequence) ->
 def _key_of_cause(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
-    """Return the key of the finding that explains a long transaction, if the cause is another
-    statement than the one that took the lock. The finding is in the same function, and its fix
-    saves at least half of the time in which the lock was held.
+    """Return the key of the finding that explains a long transaction, if the slow statement is not
+    the statement that took the lock. The finding is about the same function, and its fix saves at
+    least half of the time in which the lock was held.
     """
     waits = consequence.finding
     place = place_of(waits.site.frame)
@@ -289,7 +289,7 @@ def find_all(
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
-            # many lines share this entry, so it names no line to change
+            # OTHER_LINE sums many lines, so there is no line to change
             if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)

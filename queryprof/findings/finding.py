@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the most severe."""
+        """The position in the order of severity; 0 is the most severe."""
         return list(Severity).index(self)
 
 
@@ -43,7 +43,7 @@ HIGH_SPAN_NS = 100_000_000
 MEDIUM_SHARE = 0.02
 
 HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
-"""The limits for high and medium if something is in doubt."""
+"""The same limits for a finding with a doubt."""
 
 FEW_NS = 100_000_000
 """If a fix saves less time than this in the whole run, the finding is low."""
@@ -171,7 +171,7 @@ CATEGORIES = {
         "One statement takes much of the time, and no other rule explains it.",
     ),
 }
-"""find.RULES has the order of precedence."""
+"""All kinds of findings. See find.RULES for their precedence."""
 
 
 OF_LINES = frozenset(

@@ -12,7 +12,7 @@ ENOUGH = 4
 
 @dataclass
 class SampledParameters:
-    """The sums of samples; see ParameterSample."""
+    """The sums of a statement's samples; see ParameterSample."""
 
     samples: int = 0
     repeats: int = 0
@@ -30,9 +30,7 @@ class SampledParameters:
         self.slow += sample.slow
 
     def mean_offset(self, executions: int) -> float | None:
-        """Return the mean OFFSET; None if too few samples have an OFFSET. A first page has no
-        OFFSET.
-        """
+        """Return the mean OFFSET; None if too few samples have an OFFSET, such as first pages."""
         return (
             self.skipped / self.offsets if _has_enough_samples(self.offsets, executions) else None
         )

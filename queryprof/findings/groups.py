@@ -37,12 +37,14 @@ MAIN_THREAD = "MainThread"
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
-"""An outlier takes at least this much longer than half of the executions."""
+"""A statement with fewer than OUTLIER_OF executions has no outlier. An outlier takes at least
+OUTLIER_NS longer than the median execution.
+"""
 
 TRIMMED = 0.25
 """If the longest execution's excess is more than this share of a statement's time, the excess is
-not counted as a gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in
-four recordings and medium in two.
+not counted as a gain. Counting it made severities unstable: with one call of 4 ms among 250 (10 ms
+in total), a finding was low in four recordings and medium in two.
 """
 
 
@@ -54,15 +56,15 @@ class StatementGroup:
         plans: the statement's plans; empty if unknown.
         planned_here: True if the plans come from an empty copy of the schema, because the driver
             does not show the program's plans.
-        planned_by: the SQLite version of the planner if it is not the program's.
-        given: facts about the values given to the executions.
-        texts: the minimum number of different texts of the statement, over all call sites.
+        planned_by: the planner's SQLite version, if different from the program's.
+        given: facts about the parameter values, from a sample of the executions.
+        texts: the minimum number of SQL texts that normalize to the statement, over all call sites.
         line_times: the times of the program's line, one for each call path of the statement.
         handed_ns: the total time to hand the executions to a thread and back (see handing.py).
         skewed_ns: how much longer the line takes for the longest execution than for others, if the
             rows of that execution explain the difference.
         inside_ns: the time of other lines that run inside the statement's line.
-        most_line_ns: the time of the line around the statement's line.
+        most_line_ns: an upper limit of the line's time: the time of the line that calls it.
         overlaps: True if handed_ns is unknown because executions are awaited together.
         takes_turns: True if the requests (spans) that execute the statement run one after another,
             each in a thread of its own.
@@ -142,7 +144,7 @@ class StatementGroup:
 
     @property
     def other_statements_per_pass(self) -> float:
-        """The number of other statements that a pass of the line executes."""
+        """The mean number of other statements that one run of the line executes."""
         passes = sum(one.passes for one in self.line_times)
         return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
 
@@ -260,7 +262,7 @@ class StatementGroup:
 
     @cached_property
     def calls_by_operation(self) -> Mapping[str, int]:
-        """Calls by operation."""
+        """The number of calls by driver operation, such as "fetchone"."""
         found: dict[str, int] = {}
         for member in self.members:
             found[member.operation] = found.get(member.operation, 0) + member.count
@@ -317,7 +319,7 @@ class StatementGroup:
 
     @cached_property
     def executions_outside_spans(self) -> int:
-        """Executions outside any span."""
+        """The number of executions outside any request (span)."""
         return add_aggregates(member for member in self.members if not member.span).executions
 
     @cached_property

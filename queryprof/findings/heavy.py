@@ -1,5 +1,5 @@
-"""Findings about statements and kinds of statements that take much of the time, without a rule that
-explains them.
+"""Findings about statements, and kinds of statements, that take much of the time and that no other
+rule explains.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _async_driver_advice(program: Program, statement: str) -> str:
 
 
 LONG_ON_LOOP_NS = 1_000_000
-"""This is far longer than handing a call to a thread and back takes."""
+"""A query of at least this time is worth a thread: handing the query over takes far less time."""
 
 ON_LOOP_SHARE = 0.10
 """A query that blocks an event loop for at least this share of the time is reported."""
@@ -131,14 +131,14 @@ def _is_single_insert(group: StatementGroup) -> bool:
 
 
 MANY_ROWS_NS = 50_000_000
-"""A call of DuckDB's executemany() that takes less inserts fewer than 100 rows: 100 rows of three
+"""If a DuckDB executemany() call takes less time, it inserts fewer than 100 rows: 100 rows of three
 columns took 77 ms on a busy machine.
 """
 
 
 def _inserts_many(group: StatementGroup) -> bool:
-    """Return whether executemany() inserts many rows with a plain INSERT. With ON CONFLICT, equal
-    keys in one statement would keep the first row, not the last.
+    """Return whether executemany() inserts many rows with a plain INSERT. ON CONFLICT is not plain:
+    for equal keys, a single statement would keep the first row, not the last.
     """
     words = {token.keyword for token in tokens_of(group.statement)}
     is_plain = not words & {"CONFLICT", "REPLACE", "IGNORE", "SELECT", "RETURNING"}
@@ -183,7 +183,7 @@ def _repeats_schema_changes(program: Program, groups: Sequence[StatementGroup]) 
 def _heavy_finding(
     program: Program, group: StatementGroup, groups: Sequence[StatementGroup]
 ) -> Finding | None:
-    """Return a finding about statements of one kind, at the place that takes most of the time."""
+    """Return a finding about statements of one kind, at the call site that takes most time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     saved_ns = sum(map(_saved_ns, groups)) if _has_known_fix(group) else took_ns
@@ -250,8 +250,8 @@ def _kind_and_advice(
 
 
 def _is_in_transactions(program: Program, groups: Sequence[StatementGroup]) -> bool:
-    """Return whether some statements sync no file. A statement in its own transaction would sync
-    one.
+    """Return whether some statements run in a larger transaction and so sync no file. In a
+    transaction of its own, each statement would sync a file.
     """
     syncs = sum(one.files.syncs for one in groups)
     return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
@@ -291,7 +291,7 @@ KINDS = (
         "Put them in one transaction.",
     ),
 )
-"""Kinds of statements: a pattern, a name, and what to do about many of them."""
+"""Kinds of statements: a test, a name, and the advice if there are many."""
 
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
@@ -301,4 +301,4 @@ INSERTS_AT_ONCE = {
         " files with read_csv() or read_parquet()."
     ),
 }
-"""By database system: a faster way than INSERTs of single rows."""
+"""A faster way than single-row INSERTs, by database system."""

@@ -21,11 +21,11 @@ FEW = 20
 """A statement with at least this many rows or executions repeats the same work."""
 
 SPILLED = 0.2
-"""The smallest share of a statement's time to report for pages that do not fit in the cache."""
+"""Pages that do not fit in the cache are a cause if their I/O takes at least this share of time."""
 
 SPILLED_BYTES = 10_000_000
-"""The fewest bytes read, and for a write also written, that show that the pages exceed the cache.
-The cache has 2 MB by default.
+"""If a query reads, or a write reads or writes, fewer bytes, its pages may fit in the cache. The
+cache has 2 MB by default.
 """
 
 BIGGER_CACHE = (
@@ -48,7 +48,9 @@ FEW_ROWS = 2
 """Up to this number of rows per execution, a statement is about a single row."""
 
 LONG_WRITE_NS = 5_000_000
-"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
+"""An execution of this time is slow. A server finds a row by its key in 0.1 to 1 ms, and a commit
+takes a little more.
+"""
 
 ROW_LOCKS = (
     "The executions may wait for each other: a transaction locks the rows that it changed until its"
@@ -57,8 +59,8 @@ ROW_LOCKS = (
 NOT_RECORDED = "The recording does not show what the server does."
 
 AT_TIMES = 10
-"""A statement sometimes waits if its mean execution takes this many times as long as its fastest.
-Without an index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two
+"""Some executions wait if the mean execution takes at least this many times as long as the fastest.
+With a missing index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two
 programs).
 """
 
@@ -88,7 +90,7 @@ class HeavyStatementCause:
 
     Attributes:
         gain_ns: the time that the fix may save.
-        evidence: one sentence, or none.
+        evidence: at most one sentence.
     """
 
     fix: str
@@ -135,8 +137,8 @@ def _repeated_work(group: StatementGroup) -> HeavyStatementCause | None:
 
 
 UNION_SHARE = 0.55
-"""The part of a UNION's time that UNION ALL saved: 0.36 to 0.97 for two tables of 5,000 and 60,000
-rows with texts of 10 to 1,000 characters, returned or added up (SQLite 3.40).
+"""The share of a UNION's time that UNION ALL saves. It was 0.36 to 0.97 for two tables of 5,000 and
+60,000 rows with texts of 10 to 1,000 characters, returned or added up (SQLite 3.40).
 """
 
 UNION = "UNION compares all columns of its rows, to return equal rows once"
@@ -167,7 +169,7 @@ def _compound_cause(group: StatementGroup) -> HeavyStatementCause | None:
 
 
 def _joins_in_recursion(group: StatementGroup) -> bool:
-    """Return whether a recursive part looks up rows of a table. Otherwise it may count numbers."""
+    """Return whether a recursive part looks up rows of a table, not only counts numbers."""
     for plan in group.plans:
         step = next((one for one in plan if one.strip() == "RECURSIVE STEP"), None)
         if step is None:
@@ -180,7 +182,7 @@ def _joins_in_recursion(group: StatementGroup) -> bool:
 
 
 COUNTED_PAGES = 20
-"""The fewest pages of a count, at 3 us each: a sqlite3 call takes 5.4 us."""
+"""A count of fewer pages is fast: a page takes 3 us, and a sqlite3 call 5.4 us."""
 
 WHOLE_COUNT = "count(*) without WHERE reads each page of a table or of an index"
 COUNT_FIX = (
@@ -203,8 +205,8 @@ def _counts_whole_table(group: StatementGroup) -> bool:
 
 FEW_LOOKUPS = 5
 STEPS_PER_ROW = 1_000
-"""At least this many VM steps per returned row are a search in vain, at 6 ns each: a view of 5,000
-groups took 680,000 steps for one row.
+"""With at least this many VM steps per returned row (6 ns each), most of the work is in vain. A
+view of 5,000 groups took 680,000 steps for one row.
 """
 
 WHOLE_VIEW = (
@@ -217,7 +219,7 @@ VIEW_FIX = (
 
 
 def view_computed_whole(group: StatementGroup) -> str:
-    """Return the view in words, if SQLite computes its rows for each search in them; else "".
+    """Return words for the view whose rows SQLite computes again in each search, or "".
 
     SQLite cannot move the condition into a view with a window function or LIMIT
     (https://www.sqlite.org/optoverview.html#the_where_clause_push_down_optimization).
@@ -228,7 +230,7 @@ def view_computed_whole(group: StatementGroup) -> str:
     if not group.reads or not is_lookup or not is_vain or words.count("SELECT") > 1:
         return ""
     outer = [step.split() for plan in group.plans for step in plan if step[:1] != " "]
-    steps = [words for words in outer if len(words) > 1]  # a stranger's step may be one word
+    steps = [words for words in outer if len(words) > 1]  # untrusted steps may have one word
     computed = {words[-1] for words in steps if words[0] in ("CO-ROUTINE", "MATERIALIZE")}
     aliases = tables_by_alias(group.statement)
     scanned = [words[1] for words in steps if words[0] == "SCAN"]
@@ -239,26 +241,26 @@ def view_computed_whole(group: StatementGroup) -> str:
 
 STEP_NS, FETCH_NS = 1_200, 3_000
 """The longest time of a VM step, and of a page fetch (covering.py). Twenty kinds of statements took
-49 to 1,217 ns per step, beside busy processes: scans, sorts, groups, JSON, full-text, writes.
+49 to 1,217 ns per step on a busy machine: scans, sorts, groups, JSON, full-text, writes.
 """
 
 EXPLAINED = 1 / 3
-"""If SQLite's work explains a smaller part of the time, other code took it."""
+"""If SQLite's own work explains a smaller share of the time, other code took the rest."""
 
 MAX_CALLBACKS = 4
 """Number of places to list where the program gives a function to its driver."""
 
 
 def python_calls_evidence(program: Program, group: StatementGroup) -> tuple[str, ...]:
-    """Return the note as evidence for another finding about the statement."""
+    """Return python_calls_note() as evidence for another finding about the statement."""
     note = python_calls_note(program, group)
     return (note,) if note else ()
 
 
 def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
-    executemany() consumes, or a converter; "" otherwise. It is also "" if threads waited for each
-    other or for the CPU, because the statement then takes long without such code.
+    executemany() consumes, or a converter; "" otherwise. Threads that waited for each other or for
+    the CPU also explain a long time, so the result is "" in this case.
     """
     totals, files = group.totals, group.files
     own = {member.thread for member in group.members}
@@ -304,7 +306,7 @@ def _single_row_writes_note(program: Program, group: StatementGroup) -> tuple[st
 
 
 def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
-    """Return a sentence if a statement that locks rows on a server takes long, but not always. A
+    """Return a sentence if a statement that locks rows on a server is slow only sometimes. A
     missing index would make each execution slow.
     """
     if not is_slow_on_server(program, group) or not _locks_rows(group):

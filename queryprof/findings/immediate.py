@@ -1,6 +1,4 @@
-"""How to begin a transaction that writes later, so that it waits for other writers before it
-reads.
-"""
+"""How to begin a transaction so that it waits for other writers before it reads."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
 """Comparisons for which SQLite can use an index."""
 
 SCAN_STEPS = 10
-"""VM steps per scanned row. If a statement takes more, other work than the scan takes the rest."""
+"""The most VM steps per scanned row. A statement with more steps also does other work."""
 
 
 def uses_excess_vm_steps(vm_steps: float | None, rows: float) -> bool:
@@ -115,9 +115,7 @@ def _vm_steps_in_words(totals: Totals) -> str:
 
 
 def find_stale_statistics(program: Program) -> Iterator[Finding | None]:
-    """Find statements whose plan is based on row counts of ANALYZE, although the tables have grown
-    since.
-    """
+    """Find statements whose plan uses outdated row counts: tables have grown since ANALYZE."""
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
@@ -150,7 +148,7 @@ def find_narrow_indexes(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
-            continue  # the scan takes these steps
+            continue  # the scan explains the steps
         if not uses_excess_vm_steps(steps, rows):
             continue
         index_help = program.index_help(group)

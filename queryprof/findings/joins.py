@@ -20,9 +20,8 @@ two tables, with and without a condition on the second table).
 """
 
 MULTIPLIED = 10
-"""The fewest joined rows for each row that DISTINCT keeps. For 5, 10, 20 and 200 joined rows,
-EXISTS saved 0.36 to 0.54, 0.50 to 0.73, 0.45 to 0.83 and 0.95 to 0.99 of the time of the same
-queries.
+"""The fewest joined rows per row that DISTINCT keeps. With 5, 10, 20 and 200 joined rows, EXISTS
+saved 0.36 to 0.54, 0.50 to 0.73, 0.45 to 0.83 and 0.95 to 0.99 of the query's time.
 """
 
 IN_FEW = "The query begins with {table}. If few of its rows match, EXISTS is slower: measure both."
@@ -46,7 +45,7 @@ EXISTS_OF = {
 
 
 def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
-    """Find queries that join tables only to compare, and drop the duplicates with DISTINCT."""
+    """Find queries that join tables only to filter, and remove the duplicates with DISTINCT."""
     for group in program.groups:
         totals = group.totals
         rows = max(1.0, totals.rows_each or 0.0)
@@ -117,8 +116,8 @@ def find_unused_joins(program: Program) -> Iterator[Finding | None]:
 
 
 READ_FOR_ONE = 100
-"""The fewest rows that a join reads for each row that it returns. If the other table has more rows
-than are returned, a join that begins with it reads more than these.
+"""The fewest rows that a join reads per returned row. The margin is wide because the temporary
+table may have more rows than are returned.
 """
 BEGIN_WITH = (
     "SQLite has no statistics of the temporary table {table}. Begin the join with that table: FROM"
@@ -128,7 +127,7 @@ BEGIN_WITH = (
 
 
 def find_joins_from_large_tables(program: Program) -> Iterator[Finding | None]:
-    """Find joins that read all rows of one table and find few of them in another."""
+    """Find joins that read all rows of one table and find few of them in a temporary table."""
     temporary = set(_temporary_tables(program))
     for group in program.groups:
         read, returned = (
@@ -184,8 +183,8 @@ def _temporary_tables(program: Program) -> Iterator[str]:
 
 
 def _scanned_in_join(plan: Steps) -> set[str]:
-    """Return the tables that a plan scans beside others. Rows of WITH and of functions are left
-    out.
+    """Return the tables that a plan with several loops scans, without CTEs and table-valued
+    functions.
     """
     loops, signs = _loop_steps_by_table(plan), plan_signs(plan)
     stored = {name.lower() for name in (*signs.scans, *signs.index_scans)}
@@ -194,8 +193,8 @@ def _scanned_in_join(plan: Steps) -> set[str]:
 
 
 def _tables_without(read: frozenset[str], statement: str) -> set[str]:
-    """Return the names in a statement (lower case), except those of the tables whose columns it
-    reads.
+    """Return all names in a statement (lower case), without the names and aliases of the tables
+    whose columns the statement reads.
     """
     aliases, known = tables_by_alias(statement), {one.lower() for one in read}
     names = {one.named for one in tokens_of(statement) if one.named}
@@ -231,14 +230,14 @@ def _is_alias(before: Token, one: Token) -> bool:
 
 
 def _loop_steps_by_table(plan: Steps) -> dict[str, str]:
-    """Return the steps of a plan's loops by table, in their order. Subqueries are left out."""
+    """Return the outermost SCAN and SEARCH steps of a plan by table, in the order of the loops."""
     steps = [step.split(" ") for step in plan if step.startswith(("SCAN ", "SEARCH "))]
     return {words[1].lower(): " ".join(words) for words in steps}
 
 
 def _tables_only_joined(plan: Steps, selected: frozenset[str]) -> list[str]:
-    """Return the tables that a plan reads without selecting their columns; empty if the plan does
-    not search these tables by an index.
+    """Return the tables that a plan reads without selecting their columns. The result is empty if
+    the plan does not search these tables by an index.
     """
     loops = _loop_steps_by_table(plan)
     names = [name for name in loops if name not in selected]

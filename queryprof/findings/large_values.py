@@ -18,13 +18,13 @@ from queryprof.findings.transactions import (
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
-"""A row that takes at least this many page fetches has values on pages of their own. A table has
-fewer levels than that (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""A row that takes at least this many page fetches has values on overflow pages. A table's b-tree
+has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
 SCANNED_ROW_FETCHES = 3
-"""The same for a scan of one table, without an index. A row of up to 4,500 bytes takes 0.03 to 1.1
-page fetches, one of 8,000 bytes 2.0, and one of 12,000 bytes 3.0 (SQLite 3.40, pages of 4,096).
+"""The same limit for a scan of one table. A row of up to 4,500 bytes takes 0.03 to 1.1 page
+fetches, a row of 8,000 bytes 2.0, and a row of 12,000 bytes 3.0 (SQLite 3.40, 4,096-byte pages).
 """
 
 FEW_ROWS, MIN_ROWS = 2, 100
@@ -34,8 +34,8 @@ STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""
 
 LARGE_WRITE_BYTES, LARGE_WRITE_PAGES = 256 * 1024, 64
-"""Bytes written, or pages fetched, per changed row. A small row with all its indexes and journals
-takes a few pages.
+"""An UPDATE that writes this many bytes, or fetches this many pages, per row changes large values.
+A small row with all its indexes and journals takes a few pages.
 """
 
 MIN_WRITES = 5
@@ -54,7 +54,7 @@ BEHIND = (
 
 
 def find_large_values_read(program: Program) -> Iterator[Finding | None]:
-    """Find queries of many rows whose values have pages of their own."""
+    """Find queries that return many rows with values on overflow pages."""
     for group in program.groups:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
@@ -92,15 +92,15 @@ def _is_plain_scan(words: list[str]) -> bool:
 
 
 def _reads_unreturned_pages(group: StatementGroup) -> bool:
-    """Return whether the query reads pages in steps that belong to no returned row, because it
-    counts rows or reads a virtual table.
+    """Return whether the query reads pages that belong to no returned row, because the query counts
+    rows or reads a virtual table.
     """
     is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
 
 
 def find_large_row_updates(program: Program) -> Iterator[Finding | None]:
-    """Find UPDATEs of single rows that write very much."""
+    """Find UPDATEs of single rows that read or write large values."""
     by_function = changes_by_function(program)
     for group in program.groups:
         rows = group.totals.executions - group.totals.errors

@@ -1,15 +1,18 @@
-"""The libraries that a program executes SQL with, and how to write a fix with each of them."""
+"""The libraries that a program executes SQL with, and how to write a fix with each of them.
+
+A note is a library's description of a statement, such as "lazy load of Order.lines".
+"""
 
 from __future__ import annotations
 
 from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
 
 PASSING = frozenset({"pandas", "polars", "sql", "databases"})
-"""Packages that pass on the program's own statements (`sql` is jupysql's)."""
+"""Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
 
 
 def is_unknown_library(library: str) -> bool:
-    """Return whether a package is unknown here. The program cannot change its statements."""
+    """Return whether this module has no advice for a package that writes its own statements."""
     return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
 
@@ -50,7 +53,7 @@ ROWS_AT_ONCE = {
 """How to replace many INSERTs with one statement."""
 
 SEVERAL = "several labels"
-"""The note of a statement with several labels (statement_labels.c)."""
+"""The note of a statement that got different labels (statement_labels.c)."""
 
 IN_TEMPLATE = " in template "
 """The words before a template's name in a note."""
@@ -179,7 +182,7 @@ ONE_DELETE = {
         " but does not call the model's `delete()`."
     ),
 }
-"""How to delete many rows at once, where the words differ from ONE_CHANGE."""
+"""How to delete many rows at once, if the advice differs from ONE_CHANGE."""
 
 FIRST_PER_PARENT_FIXES = {
     "django": (

@@ -75,14 +75,14 @@ DELETED = {
         " with one `delete(Model).where(...)` each."
     ),
 }
-"""How to delete objects with related objects, without loading these."""
+"""How to delete objects without loading their related objects, by library."""
 
 CASCADES = frozenset({("sqlalchemy", "_delete_impl")})
-"""Functions of libraries that load related objects to delete them, by name."""
+"""Library functions that load related objects to delete them: library and function name."""
 
 
 def cascade_advice(library: str, calls: Iterable[str]) -> str:
-    """Return how to delete related objects without loading them; "" if the calls are no delete."""
+    """Return how to delete related objects without loading them; "" if no call deletes objects."""
     is_delete = any((library, one) in CASCADES for one in calls)
     return DELETED[library] if is_delete else ""
 
@@ -109,7 +109,7 @@ PARSED_ONCE = (
 
 
 def statement_advice(library: str, statement: str) -> str:
-    """Return the fix for a repeated statement that its text shows; "" if there is none."""
+    """Return the fix for a repeated statement if the SQL text shows the cause, or ""."""
     if PARSERS & {*functions_in(tokens_of(statement))}:
         return PARSED_ONCE
     return subclass_columns_advice(library, statement)

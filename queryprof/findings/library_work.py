@@ -10,17 +10,17 @@ from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
 
 USUAL_NS = {"sqlalchemy": 215_000}
-"""The time of a library's line that reads an object by its key (docs/cost.md), by library."""
+"""The usual time of a line that reads an object by its key, by library (docs/cost.md)."""
 
 MIN_FACTOR = 10
-"""Work that takes this many times the usual time is unusual, also on a slow or busy machine."""
+"""Work that takes this many times the usual time is unusual even on a slow or busy machine."""
 
 MIN_CPU = 0.8
 """If the threads computed for a smaller share of the line's time, they waited for a processor."""
 
 ROW_NS = 13_000
-"""The time to make an object of a row: 11 to 13 us for SQLAlchemy 2.1 and three columns, in queries
-of 10 and 100 rows on a busy machine.
+"""The time to create an object from a row: 11 to 13 us with SQLAlchemy 2.1 and three columns, in
+queries of 10 and 100 rows on a busy machine.
 """
 
 CHECKS = {

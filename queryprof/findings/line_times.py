@@ -1,4 +1,4 @@
-"""The time of a program's line, calculated from the passes that were timed."""
+"""The time of a program's line, calculated from its timed passes. A pass is one run of the line."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from queryprof.analysis.call_sites import Place, place_of
 from queryprof.findings.groups import StatementGroup
 
 ALL = 0.999
-"""A share of at least this much is all of a statement's calls, apart from rounding."""
+"""A larger share counts as all of a statement's calls; the rest is rounding."""
 
 
 def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:

@@ -24,7 +24,7 @@ class CausedWaits:
     waiters: set[str] = field(default_factory=set)
     places: set[tuple[str, CallPath]] = field(default_factory=set)
     callers: set[CallPath] = field(default_factory=set)
-    """Callers of the place that held the lock, as far as their holds blocked calls."""
+    """Callers of the line that took the lock, if their holds blocked other calls."""
     has_readers: bool = False
 
     def add_wait(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
@@ -39,7 +39,7 @@ class CausedWaits:
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
     def add_callers(self, other: CausedWaits) -> None:
-        """Add the waits that other callers of the same place caused."""
+        """Add the waits that other callers of the same line caused."""
         self.count += other.count
         self.own += other.own
         self.ns += other.ns
@@ -51,8 +51,8 @@ class CausedWaits:
 
 
 def waits_by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:
-    """Yield the waits for holders at one place: one item for each caller that caused long waits,
-    and one for all other callers.
+    """Yield the waits that lock holders at one line caused: an item for each caller that caused
+    long waits, and an item for all other callers.
     """
     rest: CausedWaits | None = None
     for found in waits.values():

@@ -1,4 +1,4 @@
-"""Findings about locks: who waits, and who holds them."""
+"""Findings about locks: which calls wait, and which transactions hold the locks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from queryprof.sql.clauses import verb_of
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
-"""The mean time of the program's own code in a transaction. A shorter time is only the code around
-the database calls.
+"""The least mean time of the program's own code in a transaction that counts as other work. The
+code around the database calls takes less.
 """
 
 LOG_BYTES = 1000 * 4096
@@ -34,8 +34,8 @@ LEAVE_FREE = (
     " connections retry after 1 to 100 ms."
 )
 """SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
-main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s
-behind 40 short transactions in a row, and at most 23 ms if such a pause followed every fourth.
+main.c). If a writer takes the lock again at once, others wait longer. Behind 40 short transactions
+in a row, a wait of 330 ms became 1.5 s, but at most 23 ms with such a pause after every fourth.
 """
 
 WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
@@ -67,7 +67,7 @@ OTHER_WORK_FIRST = (
 )
 CLOSED = "(close)"
 NO_END = (UNKNOWN_STATEMENT, CLOSED)
-"""Write transactions that ended without COMMIT or ROLLBACK."""
+"""The end statements of write transactions without COMMIT or ROLLBACK."""
 
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """The first words of statements and calls that end a transaction."""
@@ -90,7 +90,7 @@ class Consequence:
     Attributes:
         is_of_work: True if the statement's own work is the cause, and not the program's other work.
         held_ns: how long the awaited lock was held.
-        otherwise: how to keep a loop from waiting, in addition to another fix.
+        otherwise: advice to keep an event loop from waiting, added to another fix.
     """
 
     finding: Finding
@@ -151,7 +151,7 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
     reads = found.holder.kind == "read"
     changes_nothing = hold.changed_rows == 0 and only_reads(program, found.holder)
     works = reads and _locking_statement_ns(program, found.holder) >= OWN_CODE * hold.total_ns
-    # Parallel waits take the run's time once, but each span takes its own.
+    # Parallel waits delay the run only once, but they delay each span.
     gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
     with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
     ends = found.holder.end_statement
@@ -232,8 +232,8 @@ def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
 
 
 def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
-    """Yield a sentence about calls that gave up waiting for this holder or for the same
-    statements.
+    """Yield a sentence about calls that timed out. Their statement and line are the same as in a
+    call that waited for this holder.
     """
     failed = sum(
         error.count
@@ -245,7 +245,7 @@ def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
 
 
 def _locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
-    """Return the database time of the statement that took a lock, at its place."""
+    """Return the database time of the statement that took a lock, at its call site."""
     return sum(
         aggregate.self_ns
         for aggregate in program.profile.aggregates
@@ -257,7 +257,7 @@ def _pinning_transactions(program: Program) -> Iterator[Consequence]:
     """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
-    # A transaction that writes also reads. A SELECT takes the write lock to set up the log.
+    # Writing transactions also read. A SELECT may take the write lock to set up the log.
     writers = {
         (hold.statement, hold.path, hold.thread)
         for hold in writes
@@ -313,8 +313,8 @@ def _pinned_wal_finding(program: Program, hold: LockHold) -> Consequence:
 def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
     """Find transactions that fail when they start to write.
 
-    If a transaction has read and another one writes, SQLite refuses the write without calling the
-    busy handler, because both would wait forever
+    If a transaction has read and another transaction writes, SQLite refuses the first one's write
+    without calling the busy handler, because the two would wait for each other forever
     (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
     """
     refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
@@ -346,8 +346,8 @@ def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
 
 
 def _sum_holds_at_place(waits: CausedWaits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
-    """Return the sums of all holds at the same place as an awaited hold. The sums include all
-    threads and spans, but only the callers that others waited for.
+    """Return the sums of all lock holds with the same statement and lines as the blocking hold. The
+    sums include all threads and spans, but only callers whose holds blocked other calls.
     """
     event = waits.holder
 

@@ -19,7 +19,7 @@ from queryprof.program.database_schema import read_schema, read_schemas
 from queryprof.program.sources import Sources
 
 MAX_CHECKED = 20
-"""Number of statements to check."""
+"""The number of most expensive statements that database_mismatch() checks."""
 
 
 def database_mismatch(report: Report, databases: Iterable[str]) -> str:
@@ -44,7 +44,7 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
 
 
 def can_confine() -> bool:
-    """Return whether a process that executes SQL from strangers can be limited on this system."""
+    """Return whether this system can limit the resources of a process that runs untrusted SQL."""
     try:
         import resource
     except ImportError:  # Windows
@@ -66,8 +66,8 @@ def findings_of(
     Args:
         databases: files whose schemas are read. The default is the trace's databases, if they
             exist.
-        with_planner: show SQL that SQLite's planner would use. This starts a process, on systems
-            that can limit a process.
+        with_planner: propose SQL that SQLite's planner would use. This starts a process, and is
+            skipped on systems that cannot limit a process.
         sources: the program's sources; by default the files of the recording.
         may_read: returns whether a database named in the trace may be read.
         server: facts from a PostgreSQL server.
@@ -96,7 +96,7 @@ def findings_of(
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
     files = {plan.statement: plan.database for plan in profile.plans}
-    if len(given) == 1:  # the program's database may have been elsewhere
+    if len(given) == 1:  # the recorded path may be different
         files = dict.fromkeys(statements, *given)
     elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}

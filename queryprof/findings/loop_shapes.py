@@ -1,4 +1,4 @@
-"""What a loop around a query looks like: recursion, tasks, queries that follow rows."""
+"""Classify the loop around a query: recursion, tasks, a queue, one row leading to the next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def executes_in_created_tasks(
 
 
 def needs_previous_row(program: Program, loop: CallSite | None, group: StatementGroup) -> bool:
-    """Return whether each execution in the loop needs the row of the execution before."""
+    """Return whether each execution in the loop needs the row of the previous execution."""
     within = loop.frame if loop else None
     return within is not None and any(
         program.lines.needs_previous_row(frame)
@@ -35,7 +35,7 @@ def needs_previous_row(program: Program, loop: CallSite | None, group: Statement
 
 def is_recursion(loop: CallSite | None, group: StatementGroup) -> bool:
     """Return whether the loop's line is a recursive call, or the query's function calls itself."""
-    # Several generator expressions, or lambdas, may have the same name.
+    # Skip generator expressions and lambdas: several may have the same name.
     path = [frame for frame in group.path if not frame.function.endswith(">")]
     functions = [(frame.file, frame.function) for frame in path]
     if loop is None or loop.frame is None:
@@ -46,7 +46,7 @@ def is_recursion(loop: CallSite | None, group: StatementGroup) -> bool:
 
 
 def calls_query_and_parent(loop: CallSite, group: StatementGroup, parent: StatementGroup) -> bool:
-    """Return whether one line in a loop calls both the query and its parent."""
+    """Return whether one line of the loop's body runs both the query and its parent query."""
     within = loop.frame
     return within is not None and any(
         (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line

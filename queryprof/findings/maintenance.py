@@ -37,8 +37,8 @@ def pragma_name(statement: str) -> str:
 
 
 def is_maintenance(statement: str) -> bool:
-    """Return whether a statement works on the whole database, so that it takes as long on a kept
-    connection.
+    """Return whether a statement works on the whole database, so that keeping the connection open
+    would not make it faster.
     """
     return verb_of(statement) in ("VACUUM", "ANALYZE") or pragma_name(statement) in LONG_PRAGMAS
 
@@ -104,4 +104,4 @@ MAINTENANCE_KINDS = (
         "Run ANALYZE, or PRAGMA optimize, once the tables have changed much: it reads all indexes.",
     ),
 )
-"""Kinds of statements: a pattern, a name, and what to do about many of them."""
+"""Kinds of statements: a test, a name, and the advice if there are many."""

@@ -17,12 +17,12 @@ from queryprof.findings.finding import (
 from queryprof.findings.libraries import BOTH
 
 MAX_DIFFERING_SHARE = 0.34
-"""Two statements on one line are alike if at most this share of their words differs. The differing
-words are names.
+"""Two statements on one line are similar if at most this share of their words differs, such as the
+table names.
 """
 
 ONE_EACH = "statements need one each"
-"""In the fix of a finding for several statements that need indexes of their own."""
+"""Words in the fix of a merged finding if each statement needs its own index."""
 
 SHOWN_CODES = 3
 """The number of statements for which the SQL of a merged finding is shown."""
@@ -30,7 +30,7 @@ SHOWN_CODES = 3
 
 def merge_same_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings that one index fixes, and findings about one statement in several lines of a
-    function. The merged finding keeps the place with the largest gain.
+    function. The merged finding keeps the call site with the largest gain.
     """
     found: dict[str, list[Finding]] = {}
     for one in sorted(
@@ -90,7 +90,7 @@ def _merge_same_line(findings: Iterable[Finding]) -> list[Finding]:
     found: dict[object, list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -one.gain_ns):
         loop = one.loop.frame if one.loop else one.statement
-        is_load = one.category == "n_plus_one" and bool(one.library)  # of one attribute, perhaps
+        is_load = one.category == "n_plus_one" and bool(one.library)  # maybe of one attribute
         alike_by = one.fix if is_load else len(one.statement.split())
         key = one.category, place_of(one.site.frame), loop, alike_by
         alike = found.setdefault(key, [])
@@ -140,8 +140,8 @@ def _combined_share(first: Finding, gain_ns: float) -> float:
 
 
 def _combined_severity(group: list[Finding]) -> Severity:
-    """Return the severity of the group's total share; LOW if a finding has another doubt than where
-    a loop's items come from.
+    """Return the severity of the group's total share; LOW if a finding has a doubt other than
+    UNKNOWN_ITEMS.
     """
     share, doubts = sum(one.share for one in group), {one.doubt for one in group}
     if doubts == {""}:
@@ -152,8 +152,8 @@ def _combined_severity(group: list[Finding]) -> Severity:
 
 
 def is_part_of_code(code: str, of: str) -> bool:
-    """Return whether `code` is a part of the SQL in `of`, or creates an index on the first columns
-    of its index.
+    """Return whether `of` contains the SQL `code`, or has an index that begins with the columns of
+    the index in `code`.
     """
     on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
     return code in of or other.startswith(f"{on}, ")

@@ -16,7 +16,7 @@ OF_TRANSACTIONS = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK"})
 
 def only_reads(program: Program, holder: LockEvent | LockHold) -> bool:
     """Return whether the function that began a transaction executes only queries. Other statements,
-    such as ALTER TABLE, also write without changing a row.
+    such as ALTER TABLE, can write without changing a row.
     """
     if verb_of(holder.statement) != "BEGIN" or not holder.path:
         return False

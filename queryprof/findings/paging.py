@@ -24,12 +24,12 @@ PASSED_STEPS = 100
 """
 
 MIN_OFFSET_ROWS, MIN_OFFSET_RATIO = 1000, 10
-"""If steps are unknown, an OFFSET is large if it skips at least this many rows, and this many times
-the returned rows.
+"""If VM steps are unknown, an OFFSET is large if it skips at least 1,000 rows and at least 10 times
+as many rows as the query returns.
 """
 
 MIN_OFFSET_STEPS = 2000
-"""At this many VM steps per execution or more, an OFFSET is large."""
+"""An OFFSET is large if an execution takes at least this many VM steps."""
 
 
 def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
@@ -39,12 +39,12 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
         offset = group.given.mean_offset(totals.executions)
         skips = group.skips_many_rows and totals.executions > ONCE
         if skips and could_stop_early(group) and index_sorts_less(program, group):
-            continue  # each page sorts all rows: see temp_btree_sort
+            continue  # each page sorts all rows: find_temp_btree_sorts reports it
         passed = rows + (offset or 0.0)
         if skips and offset is not None and (steps or 0.0) > PASSED_STEPS * passed:
             continue  # the query reads many more rows than it skips
         if skips and reads_skipped_rows(group, program.index_help(group)):
-            continue  # with or without an OFFSET: see full_scan
+            continue  # even without an OFFSET: find_full_scans reports it
         is_far = (
             offset is not None
             and steps is None
@@ -52,7 +52,7 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
         )
         takes_long = (steps or 0.0) >= max(MIN_OFFSET_STEPS, ROW_STEPS * (rows + 1))
         if skips and (is_far or takes_long):
-            # Without steps: a page takes at least as long as the fastest one.
+            # If steps are unknown: each page takes at least as long as the fastest page.
             first_ns = totals.executions * totals.min_call_ns
             needed_ns = (
                 first_ns if is_far else group.steady_ns * shares.needed_vm_steps_share(totals)

@@ -42,7 +42,7 @@ class Program(SharedLines):
         """Return a finding about a group; None if the gain is too small.
 
         Args:
-            most: the highest severity.
+            most: the highest severity that the finding may get.
         """
         gain_ns /= self._concurrent_processes(group)
         longest_ns = longest_gain_ns(group, self.profile)
@@ -67,9 +67,9 @@ class Program(SharedLines):
         return replace(found, is_least=True) if found and is_least else found
 
     def reference_time(self, group: StatementGroup) -> tuple[int, str]:
-        """Return the time that a group's shares refer to, and its name."""
+        """Return the total time (100%) for a group's shares, and the name of this time."""
         spans_ns = self._spans_ns
-        # Parallel requests each wait their own time, however long the run is.
+        # Parallel requests can wait for more than the run's time in total.
         if spans_ns and group.handed_ns > group.steady_ns:
             return spans_ns, SPANS
         if spans_ns and all(not member.span for member in group.members):
@@ -82,8 +82,8 @@ class Program(SharedLines):
         return ns / self._concurrent_processes(group) / whole_ns if whole_ns else 0.0
 
     def _concurrent_processes(self, group: StatementGroup) -> float:
-        """Return how many processes execute a group at the same time, if the group's share refers
-        to the run. SQLite lets one process write at a time, so for writes the result is 1.
+        """Return how many processes execute a group at the same time. The result is 1 if the
+        group's share does not refer to the run, and for writes of SQLite: processes take turns.
         """
         is_one = len(group.process_ids) < 2 or self.reference_time(group)[1] != RUN
         is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"

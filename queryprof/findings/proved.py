@@ -74,8 +74,8 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
 
 
 def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
-    """Return the severity of a finding whose fix was measured, without the caution for doubts.
-    Values drawn from the database leave a doubt.
+    """Return the severity of a finding whose fix was measured: a doubt no longer lowers it. If the
+    parameter values were drawn from the database, the severity stays the same.
     """
     if is_drawn:
         return finding.severity
@@ -85,7 +85,7 @@ def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
 
 def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
     """Return the finding with the rewrite as its fix, and with the indexes that existed when the
-    rewrite was measured. The fix of an object mapper's N+1 query stays in the mapper's words.
+    rewrite was measured. For an N+1 query of an object mapper, the fix also keeps its old text.
     """
     if rewrite is None or finding.category not in REWRITABLE_CATEGORIES:
         return finding
@@ -108,7 +108,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 
 
 def _with_reason(finding: Finding, reason: str | None) -> Finding:
-    """Return the finding. A doubt becomes the reason why --prove did not measure the statement."""
+    """Replace a finding's doubt by the reason why --prove did not measure the statement."""
     if reason is None or not finding.doubt or finding.category not in INDEXABLE_CATEGORIES:
         return finding
     return replace(finding, doubt=f"--prove did not measure it: {reason}.")
@@ -129,7 +129,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
     proved = ", ".join([proof_in_words(proof), *costs_in_words(changes)])
     return replace(
         finding,
-        # the index is smaller than the table, but SQLite still reads all of it
+        # the index is smaller than the table, but SQLite still reads the whole index
         fix=f"{finding.fix} An index of the whole values: {proved}."
         if finding.fix == IN_JSON
         else proved,

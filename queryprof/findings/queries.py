@@ -53,8 +53,8 @@ MATCH = 0.1
 """The largest relative difference between a query's executions and the rows of its parent query."""
 
 ROWS, LOADED = 5, 2
-"""The fewest rows per execution of a parent query, for whose rows another query runs. The second
-limit applies if an ORM's note names the class of the rows.
+"""The fewest executions of a query for each execution of its parent query. The second limit applies
+if an ORM's note names the class of the parent's rows.
 """
 
 POINT_ROWS = 1000
@@ -66,9 +66,9 @@ unknown. The median is the same on a busy machine, where some executions wait fo
 """
 
 MANY_ROWS = 20
-"""With more rows than this, IN is slower than a query per item: x0.89 of the time with 10 rows,
-x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So if only the source shows the loop, a query with
-more rows is not for one item.
+"""With more rows per item, one query with IN is slower than a query per item: it takes 0.89 of the
+time with 10 rows, 0.98 with 20, 1.08 with 40 (sqlite3_fan_out). So if only the source shows the
+loop, a query with more rows needs no fix.
 """
 
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
@@ -115,7 +115,7 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
         loop = program.innermost_loop(group)
         parent = parent_query(program, group)
         if loop and parent and calls_query_and_parent(loop, group, parent):
-            loop = None  # a template's or library's loop is between them
+            loop = None  # the real loop is in a template or library
         outside = group.executions_outside_spans >= FEW
         is_sure = bool(in_spans or (outside and (parent or _loads_lazily(program, group))))
         chooses = bool(loop) and (group.clauses.chooses or loads_by_position(program, group))
@@ -123,7 +123,7 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
             continue
         if is_sure or not _needs_each_query(program, group):
             if IN_TEMPLATE in (program.library_note(group) or ""):
-                loop = None  # the loop is the template's
+                loop = None  # the loop is in the template
             yield _loop_finding(program, group, loop, parent, in_spans)
 
 
@@ -143,7 +143,7 @@ def _may_be_combined(program: Program, group: StatementGroup) -> bool:
 
 def _needs_each_query(program: Program, group: StatementGroup) -> bool:
     """Return whether the program needs each execution. This is so if the query already handles many
-    items, or if each execution does much work or depends on the execution before.
+    items, or if each execution does much work or depends on the previous execution.
     """
     if loads_by_position(program, group):
         return False
@@ -152,7 +152,7 @@ def _needs_each_query(program: Program, group: StatementGroup) -> bool:
     is_work = (
         is_slow and group.steady_ns > group.cost_ns / 2 and not _scans_for_each(program, group)
     )
-    takes_first = group.clauses.limits and rows > 1  # the first rows of each item, unlike a JOIN
+    takes_first = group.clauses.limits and rows > 1  # a JOIN cannot do this for each item
     is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     is_for_many = rows > MANY_ROWS or (group.compares_with_list and rows > 1)
     if is_for_many or is_work or takes_first or is_matched:
@@ -184,7 +184,7 @@ def _loop_finding(
     follows = not in_spans and not parent and needs_previous_row(program, loop, group)
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
     arrives = program.whole == RAN and not in_spans and not parent
-    walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # it runs for its own rows
+    walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # once per row that it returned
     finding = program.make_finding(
         "n_plus_one",
         group,
@@ -268,7 +268,7 @@ def line_time_in_words(program: Program, group: StatementGroup) -> str:
 
 
 def repeats_by_statement_site(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
-    """Return the queries that repeat in spans by statement and place, summed over call paths."""
+    """Return the queries that repeat in spans by statement and line, summed over call paths."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
     repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
     for found in program.report.repeats:

@@ -61,7 +61,7 @@ class RecordedData:
     Attributes:
         loop_at, makes_tasks, lines: look up loops, tasks and lines in the program's source.
         schemas: the schemas by database file, as far as readable.
-        planner: asks SQLite's planner.
+        planner: plans statements with SQLite, and proposes indexes.
         server: what a PostgreSQL server reports about the statements.
     """
 
@@ -144,7 +144,7 @@ class RecordedData:
 
     @cached_property
     def _queries_by_function(self) -> Mapping[Function, list[tuple[int, int, StatementGroup]]]:
-        """The queries of each function with the rows that they returned."""
+        """The queries of each function, sorted by the number of rows that they returned."""
         return {
             function: sorted(
                 (group.rows, place, group)
@@ -168,9 +168,7 @@ class RecordedData:
 
     @cached_property
     def _grown_tables(self) -> Mapping[str, tuple[int, int]]:
-        """The tables that have many times the rows that ANALYZE found: the rows found, and the
-        present rows.
-        """
+        """Tables that have grown much since ANALYZE: the number of rows then, and now."""
         return {
             table: (found, schema.rows[table])
             for schema in self.schemas.values()
@@ -191,7 +189,7 @@ class RecordedData:
 
     @cached_property
     def _stacks(self) -> Mapping[str, list[CallPath]]:
-        """The whole stacks of each statement's executions."""
+        """The recorded full stacks of each statement's executions."""
         found: dict[str, list[CallPath]] = {}
         for sample in (self.profile.stack_samples, self.profile.exemplars):
             for one in sample:
@@ -233,8 +231,8 @@ class RecordedData:
         )
 
     def library_note(self, group: StatementGroup) -> str | None:
-        """Return a library's note on a group's statement; None if the note is about other groups
-        with the same text.
+        """Return a library's note on a group's statement, such as "lazy load of Order.lines"; None
+        if the note is about other groups with the same text.
         """
         note = self.profile.notes.get(group.statement)
         if note == SEVERAL:
@@ -243,14 +241,14 @@ class RecordedData:
         here = [stack for stack in stacks if group.site.frame in stack]
         is_one = self._place_counts[group.statement] == 1
         if note and not is_one:
-            note = note_without_reader(note)  # another place may read the attribute
+            note = note_without_reader(note)  # another line may read the attribute
         if not here or (is_one and all(map(runs_in_driver_thread, here))):
             return note
         return note if any(is_lazy_load(stack, note or "") for stack in here) else None
 
     @cached_property
     def _place_counts(self) -> Counter[str]:
-        """The number of places that execute each statement."""
+        """The number of call sites that execute each statement."""
         return Counter(group.statement for group in self.all_groups)
 
     def own_transaction_count(self, group: StatementGroup) -> int:
@@ -284,12 +282,12 @@ class RecordedData:
 
     @cached_property
     def writing_process_ids(self) -> frozenset[int]:
-        """The processes that write."""
+        """The IDs of the processes that execute writes."""
         return frozenset().union(*(one.process_ids for one in self.all_groups if one.writes))
 
     @cached_property
     def writes(self) -> bool:
-        """Whether anything was written."""
+        """Whether the program executed a write."""
         return any(group.writes for group in self.all_groups)
 
     @cached_property
@@ -307,7 +305,7 @@ class RecordedData:
 
     @property
     def run_ns(self) -> int:
-        """The time in ns that shares refer to."""
+        """The total time (100%) for shares, in nanoseconds."""
         return self._reference_time[0]
 
     @property
@@ -362,7 +360,7 @@ class RecordedData:
         return next(filter(None, loops), None) == ENDLESS
 
     def loop_around(self, group: StatementGroup, depth: int) -> Frame | None:
-        """Return the loop around a frame of a group's path (LoopFinder)."""
+        """Return the loop around a frame of a group's path; see LoopFinder."""
         frame = group.path[depth]
         called = (
             group.path[depth - 1].function.rpartition(".")[2]
@@ -375,8 +373,8 @@ class RecordedData:
         return self.loop_cache[key]
 
     def called_library_function(self, group: StatementGroup) -> str:
-        """Return the library function that the program calls at a group's place; "" if the program
-        calls the driver itself, or if unknown.
+        """Return the library function that the program calls at a group's call site; "" if the
+        program calls the driver itself, or if unknown.
         """
         return next(iter(self.called_library_functions(group)), "")
 

@@ -12,15 +12,15 @@ from queryprof.findings.program import Program
 
 
 def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
-    """Find writes that scan a table for each row that they change or delete, because a foreign key
-    refers to it. Their plan shows no scan: the rows are deleted by ON DELETE CASCADE.
+    """Find writes that scan a referring table for each changed or deleted row, because of a foreign
+    key without an index. The plan of the write does not show these scans.
     """
     for group in program.groups:
         read = group.totals.full_scan_steps or 0.0
         if not group.writes or read < FEW_SCANNED_ROWS:
             continue
         if any(plan_signs(plan).scans for plan in group.plans):
-            continue  # see full_scan
+            continue  # find_full_scans reports it
         each = " each" if group.totals.executions > 1 else ""
         columns, code = program.planner.unindexed_references(group.statement, group.plans)
         if not columns:

@@ -21,8 +21,8 @@ from queryprof.sql.tokens import parameters_in, tokens_of
 REPEATED_SHARE = 0.5
 MIN_SAMPLES = 4
 SURE_SAMPLES = 12
-"""With this many samples, a statement that repeats in a quarter of its executions shows half of the
-samples as repeats in only one of twenty recordings (binomial distribution).
+"""With this many samples, the share of repeats is rarely off by much: if 25% of all executions are
+repeats, 50% of the samples are repeats in only one of 20 recordings (binomial distribution).
 """
 
 MIN_PREPARE_SHARE = 0.5
@@ -139,13 +139,12 @@ def is_volatile(statement: str) -> bool:
 
 
 FEW_VALUES = 8
-"""With more different values than this in the samples, the rows of a parent query set the values.
-"""
+"""With more distinct values than this in the samples, a parent query's rows supply the values."""
 
 
 def _varies_with_parent(program: Program, group: StatementGroup) -> bool:
-    """Return whether the rows of another query give the statement many values. Several rows may
-    give the same value, but one query for all of them replaces all executions.
+    """Return whether the rows of a parent query supply many different values. Some rows may share a
+    value, but one query for all rows replaces all executions.
     """
     values = group.given.samples - group.given.repeats
     return values > FEW_VALUES and parent_query(program, group) is not None
@@ -165,8 +164,8 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
         if loads_by_position(program, group):
-            continue  # the library writes the position: see n_plus_one
-        # If more texts take turns than a connection keeps, each text is prepared again.
+            continue  # the position is in the text; find_n_plus_one reports it
+        # If more texts alternate than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
             yield program.make_finding(

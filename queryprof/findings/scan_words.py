@@ -1,4 +1,4 @@
-"""The wording of a scan's fix."""
+"""The texts of fixes for table scans."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ DATE_RANGE = (
 
 
 def store_function_result_advice(statement: str, index_help: IndexHelp) -> str:
-    """Return advice to store the result of a function of the program that a statement compares, or
-    to do without Django's function; "" if there is no such function, or if it takes a parameter.
+    """Return advice to store the result of the program's function that a statement compares, or to
+    avoid Django's date function; "" if there is no such function, or if it takes a parameter.
     """
     sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
     fixes = (function_call_advice(side, index_help.functions) for side in sides)

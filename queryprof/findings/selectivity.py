@@ -11,9 +11,7 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
-"""If a query returns fewer rows, count() or sum() may have made the rows from any number of read
-rows.
-"""
+"""If a query returns fewer rows, count() or sum() may have read any number of rows for them."""
 ADDED_UP = (
     "It is unknown how many rows count() or sum() reads. With more than a tenth of the"
     " table, an index saves little. --prove measures the saving."
@@ -62,8 +60,8 @@ class RemainingRows:
 
 
 def is_aggregate(group: StatementGroup, index_help: IndexHelp | None) -> bool:
-    """Return whether a statement combines several rows into one, according to its SQLite program or
-    else to its text.
+    """Return whether a statement combines several rows into one, according to its SQLite bytecode,
+    or to its text if the bytecode is unknown.
     """
     if index_help is None or index_help.is_other:
         return group.clauses.adds_up or group.clauses.groups

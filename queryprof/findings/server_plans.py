@@ -26,7 +26,7 @@ FAR_TIMES = 10
 """An estimate is wrong if it is this many times too high or too low."""
 
 WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
-"""Operations that fetch all rows, as far as known."""
+"""If a statement has only these operations, the program is taken to have fetched all rows."""
 
 MIN_ROW_NS = 10
 """The shortest time for a scanned row. A row of a table of one column in memory took 50 ns
@@ -35,14 +35,14 @@ must have had another plan.
 """
 
 MAX_CHARACTERS = 200
-"""The characters of a filter to show."""
+"""The most characters of a filter to show."""
 
 GENERIC = "The plan is for any values: the server may choose another plan for some."
 NOT_PROVED = f"{GENERIC} Create the index, then use EXPLAIN to see whether the server uses it."
 
 
 def find_server_scans(program: Program) -> Iterator[Finding | None]:
-    """Find tables that are scanned for a few rows."""
+    """Find statements for which the server scans a table to keep a few rows."""
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
         scans = [one for one in plan.scans if _keeps_few_rows(program, group, one)] if plan else []

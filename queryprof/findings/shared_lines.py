@@ -24,8 +24,8 @@ begin and end transactions have none.
 """
 
 MAX_OTHERS_PER_OWN = 1.1
-"""The most other statements in a library's calls for each statement that the library executes for
-itself. The limit is above 1, because some calls are timed separately.
+"""The most statements of the program in a library's calls, per statement that the library executes
+for itself. The limit is above 1, because some calls are timed separately.
 """
 
 
@@ -35,7 +35,7 @@ class SharedLines(RecordedData):
 
     @cached_property
     def _main_statements_by_line(self) -> Mapping[object, StatementGroup]:
-        """The main statement of each line that calls a library, by place. This is the statement
+        """The main statement of each line that calls a library, by line. This is the statement
         that runs most often. Among equally frequent statements it is a write, unless the write is
         an autoflush before a query.
         """
@@ -95,8 +95,8 @@ class SharedLines(RecordedData):
 
     def belongs_to_other_call(self, group: StatementGroup) -> bool:
         """Return whether a library executes the group's statement in a call that the program makes
-        for another statement. A lazy load that runs more often is no part of that call: a template
-        makes many, and few of them may be timed.
+        for another statement. A lazy load that runs more often does not belong to that call: a
+        template runs many lazy loads, and few of them may be timed.
         """
         if not self._shares_line(group):
             return False
@@ -147,9 +147,8 @@ class SharedLines(RecordedData):
 
     @cached_property
     def _places_with_library_statements(self) -> set[object]:
-        """The places where a library's calls execute one statement of the program, and otherwise
-        only the library's own statements. Django executes such a statement for each query that it
-        lists.
+        """The lines where a library's calls execute one statement of the program, and otherwise
+        only the library's own statements.
         """
         own: dict[object, int] = defaultdict(int)
         others: dict[object, float] = defaultdict(float)

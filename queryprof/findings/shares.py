@@ -1,7 +1,8 @@
 """The shares of a statement's time that fixes save, where SQLite's counters do not show them.
 
-They were measured with SQLite 3.40 by benchmarks/gains.py and the programs named below. Run `make
-bench-gains` to measure them again.
+The shares (0 to 1) were measured with SQLite 3.40 by benchmarks/gains.py and the programs named
+below. "Saved if ..." stands for "The share of the statement's time that is saved if ...". Run `make
+bench-gains` to measure the shares again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from queryprof.analysis.totals import Totals
 
 SORTED = 0.12
 """Saved if all rows are returned sorted and an index has them in this order: 0.07 to 0.14 for 20 to
-1,000 rows (sqlite3_sort_all). For 50,000 rows, reading from all over the table costs as much.
+1,000 rows (sqlite3_sort_all). For 50,000 rows, random reads of the table cost as much as the sort.
 """
 
 COVERED = 0.5
@@ -51,13 +52,13 @@ with one table, 0.89 with 30, 0.97 with 200 (sqlite3_connect).
 """
 
 JOINED = 0.3
-"""A join returns the rows of many queries. It saves this part of the time for rows beyond the first
-of each query: 0.29, 0.28 and 0.34 for 10, 100 and 1,000 rows each (sqlite3_fan_out).
+"""A join that replaces many queries saves this share of the time for the rows after the first of
+each query: 0.29, 0.28 and 0.34 for 10, 100 and 1,000 rows per query (sqlite3_fan_out).
 """
 
 CALL_ROWS = 64
-"""A call without its scan takes as long as reading this many rows. For 20, 50, 100, 200, 400 and
-1,000 rows read to find one, an index saves 0.22, 0.43, 0.61, 0.76, 0.86 and 0.94
+"""A call without its scan takes as long as reading this many rows. If the scan reads 20, 50, 100,
+200, 400 and 1,000 rows to find one, an index saves 0.22, 0.43, 0.61, 0.76, 0.86 and 0.94
 (sqlite3_small_scan, sqlite3_index).
 """
 
@@ -112,8 +113,8 @@ def grouping_saving_share(read: float) -> float:
 
 
 def needed_vm_steps_share(totals: Totals) -> float:
-    """Return the part of a statement's VM steps that its returned rows need in a good plan; 0 if
-    unknown.
+    """Return the share of a statement's VM steps that a good plan would need for the returned rows;
+    0 if unknown.
     """
     rows, steps = totals.rows_each or 0.0, totals.vm_steps or 0.0
     return min(1.0, ROW_STEPS * (rows + 1) / steps) if steps else 0.0

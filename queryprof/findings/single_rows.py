@@ -21,7 +21,7 @@ from queryprof.findings.side_by_side import parallel_threads_doubt, share_withou
 from queryprof.findings.transactions import has_own_commits
 
 MAX_ROWS = 2
-"""Statements that write more rows than this are already batched. (A row may also be returned.)"""
+"""Statements with more rows are already batched. A row from RETURNING counts as a second row."""
 
 SHOWN = 2
 """The number of functions to name."""
@@ -42,7 +42,7 @@ DELETE_AT_ONCE = (
     "Delete all rows with one DELETE whose WHERE finds them (IN (...), or a subquery), else with"
     " one executemany()."
 )
-"""How to write the fix without a library."""
+"""The fixes for a program that uses no ORM."""
 
 
 def find_single_row_inserts(program: Program) -> Iterator[Finding | None]:
@@ -53,7 +53,7 @@ def find_single_row_inserts(program: Program) -> Iterator[Finding | None]:
         library = program.library(group.statement)
         runs = group.totals.statement_executions
         if library in ONE_INSERT:
-            # If the line was not timed: the library takes longer than the driver
+            # If the line was not timed, assume the driver's time: the library takes longer
             # (benchmarks/gains.py).
             is_timed = group.line_ns is not None
             saved_ns = group.cost_ns - group.steady_ns if is_timed else group.steady_ns
@@ -152,7 +152,7 @@ def find_awaited_rows(program: Program) -> Iterator[Finding | None]:
         if group.reads and fetches >= FEW * max(1, group.totals.executions):
             yield _awaited_rows_finding(program, group, fetches, "fetched", FETCH_MANY)
     for group in _groups_in_row_loops(program, ("INSERT", "REPLACE")):
-        is_library_s = program.library(group.statement) in ONE_INSERT  # see single_inserts
+        is_library_s = program.library(group.statement) in ONE_INSERT  # reported above
         if group.handed_ns > group.steady_ns and not (
             is_library_s or has_own_commits(program, group)
         ):

@@ -13,11 +13,11 @@ SKEWED = 10
 
 
 def set_skewed_times(groups: Iterable[StatementGroup], profile: Profile, sites: Sites) -> None:
-    """Note how much longer a line takes for a statement's longest execution, if the rows of that
-    execution explain the difference.
+    """Set skewed_ns: how much longer a line takes for a statement's longest execution, if the rows
+    of that execution explain the difference.
 
-    The timed passes of a line do not include the longest pass, because it may have been
-    interrupted. If one execution returns most of the rows, the longest pass is needed.
+    The timed passes (runs) of a line exclude the longest pass, because it may have been
+    interrupted. But the longest pass must count if its execution returns most of the rows.
     """
     longest: dict[tuple[str, Place], Exemplar] = {}
     for one in profile.exemplars:

@@ -91,7 +91,7 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
         if not (index_help.sorts_less or index_help.is_other) if index_help else is_matched:
             continue  # no index has this order
         if loads_by_position(program, group):
-            continue  # one query for all objects sorts once: see n_plus_one
+            continue  # find_n_plus_one proposes one query with one sort
         takes_few = limited or (index_sorts_less(program, group) and _sorts_for_few_rows(group))
         may_be_few = bool(limited and scanned) and can_stop_early(group, index_help) is None
         read = f", and reads {scanned_rows_in_words(scanned)}," if scanned else ""

@@ -17,10 +17,10 @@ class SourceLines(Protocol):
     """Facts about lines in the program's source, as far as the source is known."""
 
     def needs_previous_row(self, frame: Frame) -> bool:
-        """Return whether a query in a loop needs a row of the query before it."""
+        """Return whether a query in a loop needs a row of the previous query."""
 
     def loop_sleeps(self, frame: Frame) -> bool:
-        """Return whether each pass of the loop in this line sleeps."""
+        """Return whether each iteration of the loop in this line sleeps."""
 
     def attributes_appended_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
@@ -31,16 +31,14 @@ class SourceLines(Protocol):
         """
 
     def only_tests_existence(self, frame: Frame) -> bool:
-        """Return whether a line uses the number that its query returns only to ask whether there
-        are rows.
-        """
+        """Return whether a line uses its query's row count only to test whether there are rows."""
 
     def driver_callbacks(self) -> tuple[str, ...]:
         """Return where the program gives functions to its driver: "set_authorizer() app.py:7"."""
 
 
 class UnknownSourceLines:
-    """The facts if no source is known."""
+    """The implementation of SourceLines if no source is known."""
 
     def needs_previous_row(self, frame: Frame) -> bool:  # noqa: ARG002
         return False

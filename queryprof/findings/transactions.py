@@ -31,7 +31,7 @@ A_SPAN = 2
 """With at most this many writes per span, the writes are not in a loop."""
 
 FEW_IN_ONE = 5
-"""Up to this number of executions per transaction, the loop is around the transaction."""
+"""Up to this number of executions per transaction, the transaction is inside the loop."""
 
 BATCH_ROWS = 500
 """At this many rows or more, a write is a batch. A commit costs as much as a few hundred rows
@@ -175,7 +175,7 @@ def _shared_commits(
 
 def _waits_between_writes(program: Program, group: StatementGroup) -> bool:
     """Return whether the program waits between the writes, so that one transaction around the loop
-    would keep others waiting.
+    would block other connections.
     """
     loop = program.innermost_loop(group)
     sleeps = loop is not None and loop.frame is not None and program.lines.loop_sleeps(loop.frame)
@@ -196,7 +196,7 @@ def commits_of(
     program: Program, group: StatementGroup, by_function: GroupsByFunction
 ) -> list[StatementGroup]:
     """Return the commits of a statement's transactions. A commit belongs to a statement if both run
-    in the same pass of a loop. If no loop is known, both must be in the same function or its
+    in the same iteration of a loop. If no loop is known, both must be in the same function or its
     caller, with about as many commits as writes.
 
     Args:
@@ -251,8 +251,8 @@ def changes_sharing_functions(
 
 
 def _in_same_pass(program: Program, group: StatementGroup, commit: StatementGroup) -> bool | None:
-    """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
-    known but both are in the same function or in the caller.
+    """Return whether a statement and a commit run in the same iteration of a loop; None if no loop
+    is known but both are in the same function or in the caller.
     """
     ours, theirs = program.path_inside_request(group), program.path_inside_request(commit)
     functions = [(frame.file, frame.function) for frame in theirs]
@@ -296,8 +296,8 @@ def _writes_in_commits(
 
 
 def has_own_commits(program: Program, group: StatementGroup) -> bool:
-    """Return whether nearly every execution of a statement has its own transaction, perhaps with a
-    few others.
+    """Return whether a statement's transactions are small: each contains only a few of the
+    statement's executions.
     """
     commits = commits_of(program, group, changes_by_function(program))
     committed = sum(one.totals.executions for one in commits)

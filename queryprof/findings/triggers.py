@@ -9,7 +9,7 @@ from queryprof.findings.finding import Finding
 from queryprof.findings.program import Program
 
 FEW = 20
-"""Fewest executions to report."""
+"""The fewest changed rows, or executions, to report."""
 
 SHOWN, MAX_CHARACTERS = 3, 60
 """The number of trigger names to show, and the characters of each."""
@@ -17,8 +17,8 @@ SHOWN, MAX_CHARACTERS = 3, 60
 LONG_NS, MANY_STEPS = 100_000, 1_000
 """A write is reported if it takes this much time, or this many VM steps, per row. An UPDATE by key
 took 7 us and 17 steps without its trigger, and 88 us (on a slower machine 250 us) and 4,245 steps
-with a trigger that writes 300 rows (trigger_work.py of the tests' programs). A full-text index
-takes long in few steps.
+with a trigger that writes 300 rows (trigger_work.py of the tests' programs). The limit for time
+finds triggers that write to a full-text index, which takes long in few steps.
 """
 
 

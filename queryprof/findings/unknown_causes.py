@@ -10,7 +10,7 @@ from queryprof.findings.groups import statement_groups
 
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
 NOTABLE_SHARE = 0.10
-"""A share of the database time."""
+"""The least share of the database time that is worth a note."""
 
 
 def unknown_data_notes(report: Report, known: Container[str] = ()) -> Iterator[str]:

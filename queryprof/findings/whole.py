@@ -1,4 +1,4 @@
-"""The time that shares refer to."""
+"""The total time (100%) that the shares of findings refer to."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ or a client.
 """
 
 MIN_VOLUNTARY_RATIO = 2
-"""A process waits by itself if it yields the CPU this many times as often as it is preempted."""
+"""A process waits voluntarily if it yields the CPU this many times as often as it is preempted."""
 
 OF_SYNC, OF_HANDOFF = 5, 3
-"""The most times that a thread yields the CPU to sync a file, and that threads yield it to hand a
-call over and back. Threads yielded 4.0 to 4.2 times per sync in 1,800 and 2,001 syncs (ext4), and
-2.4 to 2.7 times per handoff in 2,008 and 4,800 handoffs.
+"""The most times that threads yield the CPU per sync of a file, and per handoff of a call to a
+thread and back. Threads yielded 4.0 to 4.2 times per sync in 1,800 and 2,001 syncs (ext4), and 2.4
+to 2.7 times per handoff in 2,008 and 4,800 handoffs.
 """
 
 

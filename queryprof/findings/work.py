@@ -100,7 +100,7 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
                 yield _indirect_scan_finding(program, group)
             continue  # the statement scans its own table
         if index_help and index_help.code and not index_help.searches:
-            continue  # an index would return sorted rows: see temp_btree_sort
+            continue  # find_temp_btree_sorts proposes an index in sorted order
         if (
             index_help
             and not (index_help.code or index_help.is_other)
@@ -120,7 +120,7 @@ def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     often = group.totals.executions > ONCE
     return (
         could_stop_early(group) and is_by_order and often and not is_chosen
-    )  # see temp_btree_sort
+    )  # find_temp_btree_sorts reports it
 
 
 def _scan_finding(
@@ -201,7 +201,7 @@ BY_RANGE = "SQLite searches this index by a range. --prove measures how many row
 
 MANY_FETCHED = 0.05
 """An index may save little if a query returns at least this share of a table's rows. The cost of
-looking up each row depends on the row's width and place.
+looking up a row depends on the width of the rows and on their order in the table.
 """
 
 FETCHED = (
@@ -332,7 +332,7 @@ def could_stop_early(group: StatementGroup) -> bool:
 
 
 def groups_with_mark(program: Program, kind: str) -> Iterator[StatementGroup]:
-    """Yield the groups with a mark of a kind."""
+    """Yield the groups whose worst plan problem is of a kind, such as SCAN (analysis/marks)."""
     for group in program.groups:
         if group.reads or group.writes:
             mark = group.mark
@@ -348,7 +348,7 @@ def _planned_elsewhere_note(group: StatementGroup) -> str:
 
 
 def marked_plan_step(group: StatementGroup, kind: str) -> str:
-    """Return the plan step that a mark is about."""
+    """Return the plan step that shows a problem of this kind."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:

@@ -29,7 +29,7 @@ FIRST_LINE = re.compile(r"%%queryprof(?:\s+(.*))?$")
 COMMENT = re.compile(r"#.*")
 
 EMPTY_BODY = "\n"
-"""The body of a cell magic that begins with the running cell. IPython requires a body."""
+"""The body that call_cell_magic() passes to record the running cell. IPython requires a body."""
 
 RUNS_COMPARED = 20
 """Number of cells and lines whose recordings are kept, for comparison with their next run."""

@@ -86,7 +86,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
         raise pytest.UsageError("queryprof: --queryprof-verify needs --queryprof-save")
-    # With --queryprof-check in addopts, --queryprof-save alone renews a baseline.
+    # Check only the command line: with --queryprof-check in addopts, --queryprof-save renews a
+    # baseline.
     if {"--queryprof-save", "--queryprof-check"} <= set(map(str, config.invocation_params.args)):
         raise pytest.UsageError(
             "queryprof: --queryprof-save writes the baseline that --queryprof-check reads: use"
@@ -162,7 +163,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over the report of a worker."""
+    """Store the reason that a worker reports."""
     reason = getattr(node, "workeroutput", {}).get("queryprof_absence", "")
     if reason:
         node.config.stash[ABSENCE] = reason

@@ -55,7 +55,7 @@ def limits_by_name(item: pytest.Item) -> dict[str, Any]:
 
 
 class Gate:
-    """Judges tests.
+    """Checks tests against their limits and the baseline.
 
     Args:
         path: path of the baseline.
@@ -80,8 +80,8 @@ class Gate:
         self._stall_ms = read_settings().stall_ms
 
     def check(self, item: pytest.Item, calls: Calls, report: TestRecord, has_passed: bool) -> str:
-        """Add the findings on a test to its report. Returns a message if a passed test fails, or
-        "".
+        """Add suspicious signs of a test to its record. Returns a message if a passed test must
+        fail, or "".
         """
         is_held = limits_by_name(item).get("baseline", True)
         figures = describe(report, calls, self._stall_ms)

@@ -19,7 +19,7 @@ class CountedQueries:
     """The value of the fixture.
 
     Args:
-        calls_so_far: returns the calls of the running test. Each use ends a part.
+        calls_so_far: returns the calls of the running test. Each call ends a part (testing/calls).
     """
 
     def __init__(self, calls_so_far: Callable[[], Calls]) -> None:

@@ -139,7 +139,7 @@ class TestRecorder:
     # -- recording -------------------------------------------------------------------------
 
     def _recorded_block(self) -> Block:
-        """Return the block of the running phase, which is being recorded."""
+        """Return the block of the running phase (setup, call, teardown). Records if needed."""
         if self._block is None:
             settings = read_settings()
             settings.explain_locks = True

@@ -1,8 +1,8 @@
-"""In the program: answer a command that wants to begin or end a recording.
+"""In the program: answer a `queryprof attach` command that begins or ends a recording.
 
 This runs in a thread that ends with the answer. During the recording there is no thread, no
 connection and no descriptor. The command connects again to end the recording. If the command is
-killed, its guardian process does so.
+killed, its guardian process ends the recording.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Attachment:
 
 
 def _is_runner_running(runner: str) -> bool:
-    """Return whether a runner's process runs."""
+    """Return whether the process of a command is running; True if unknown."""
     pid = runner.partition(":")[0]
     try:
         with open(f"/proc/{int(pid)}/stat", "rb") as file:

@@ -28,11 +28,11 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
     Args:
         path: the trace. An old trace is replaced, unless another process still writes to it: then
             this process's id is added to the name. The default is queryprof-PROGRAM-PID.qprof in
-            the working directory. Forked children write next to it, with their process id in the
-            name. With /dev/null, no trace is written.
-        window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each such part
-            of the day (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
-            `queryprof report` reads them together. The default is QUERYPROF_WINDOW.
+            the working directory. Forked children write next to the trace, with their process id in
+            the name. With /dev/null, no trace is written.
+        window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each interval
+            of this length (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
+            `queryprof report` reads the files together. The default is QUERYPROF_WINDOW.
 
     Raises:
         SettingsError: the settings of the working directory, or the window, are invalid.
@@ -83,7 +83,7 @@ def instrument(
     Args:
         module: its name as the program imports it. It may be imported later.
         cursors: dotted names, inside the module, of its cursor types ("cursors.Cursor"). By
-            default, queryprof looks in the usual places.
+            default, queryprof tries the usual names.
         connections: dotted names of its connection types, in the same way.
 
     Raises:
@@ -105,6 +105,6 @@ def profile(path: str | os.PathLike[str] | None = None) -> Recording:
     In a notebook, `p` alone shows the recording.
 
     Args:
-        path: where to keep the trace; None to keep none.
+        path: where to keep the trace; None to keep no trace.
     """
     return Recording(None if path is None else os.path.abspath(path))

@@ -30,21 +30,21 @@ END_TIMEOUT_S = 10.0
 """How long a process may take to answer when the recording ends."""
 
 AGAIN_S = 1.0
-"""Interval for repeating the signal. The interpreter handles a signal that comes just before a
-blocking system call only after that call, and a repeated signal interrupts the call.
+"""Interval for repeating the signal. If a signal comes just before a blocking system call, the
+interpreter handles the signal only after the call. A repeated signal interrupts the call.
 """
 
 FIRST_REPEATS = 1
-"""How many times to repeat the signal before the first answer: the program may have its own
-handler. The last request, which ends the recording, is repeated until there is an answer, because
+"""How many times to repeat the signal for the first request: the program may have its own handler.
+For the request that ends the recording, the signal is repeated until there is an answer, because
 the process may lack a descriptor or a thread for a moment.
 """
 
 NAME_WAIT_MS = 10
-"""How often to check whether another command has released the name of the socket."""
+"""Interval for checking whether another command has released the name of the socket."""
 
 ENDS_MS = 200.0
-"""How long a process that has closed its connection may take to end."""
+"""How long to wait for the end of a process that has closed its connection."""
 
 MAX_REASON_CHARACTERS = 300
 """Length limit of the reason that a process gives for a refusal, in characters."""
@@ -124,7 +124,7 @@ def attach(pid: int, runner: str, stop: int | None = None) -> AttachedProcess:
     """Make a process record itself for a runner (`Runner.variable`).
 
     Args:
-        stop: as for Attachment.end.
+        stop: as for AttachedProcess.end.
 
     Raises:
         AttachError: the process cannot be recorded. Nothing was begun in the process.
@@ -179,7 +179,7 @@ def request_answer(
 def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
     """Make the process connect while the block runs. Yields a function that repeats this.
 
-    Raises AttachError if it is impossible.
+    Raises AttachError if the process cannot be made to connect.
     """
     _refuse_other_user(pid)
     _refuse_other_namespaces(pid)
@@ -254,8 +254,8 @@ def _process_environment(pid: int) -> list[bytes]:
 def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
     """Return whether a process is in standby and has a handler for the signal.
 
-    If a process has overwritten its environment with its title, as setproctitle does, it may be in
-    standby.
+    If a process has overwritten its environment with its title, as setproctitle does, only the
+    handler counts.
     """
     caught = int(_status_field(pid, "SigCgt"), 16)
     is_overwritten = not any(b"=" in one for one in environment)
@@ -265,7 +265,7 @@ def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
 
 @contextmanager
 def _attach_script() -> Iterator[str]:
-    """Yield the path of the script."""
+    """Write SCRIPT to a temporary file, and yield the file's path."""
     parent = str(Path(__file__).parents[2])
     with tempfile.NamedTemporaryFile("w", prefix="queryprof-attach-", suffix=".py") as file:
         file.write(SCRIPT.format(parent=parent))
@@ -318,7 +318,7 @@ def _listening_socket(
 
 
 def _name_taken_message(pid: int) -> str:
-    """Return a message: another process already listens for the answer of this process."""
+    """Return the message that another command already listens for this process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.setblocking(False)  # a full queue of connections must not block this command
         try:
@@ -348,7 +348,7 @@ def _accept_connection(
     again: Callable[[], None],
     repeats: int,
 ) -> socket.socket:
-    """Return the process's connection. Raises AttachError if it has ended or does not answer.
+    """Return the process's connection. Raises AttachError if the process ended or does not answer.
 
     Args:
         again: repeats the signal.

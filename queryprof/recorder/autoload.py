@@ -42,7 +42,7 @@ OWN_COMMAND = "queryprof"
 """The program that is never recorded: the command itself."""
 
 MAX_PID_DIGITS = 19
-"""Maximum number of digits."""
+"""Maximum number of digits of a process id."""
 
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
 """Python's options that consist of two arguments."""
@@ -83,7 +83,7 @@ def look_for_command() -> None:
 
 
 class RunnerFacts:
-    """A `queryprof run`.
+    """The command, such as `queryprof run`, that collects the recordings of processes.
 
     Attributes:
         pid: its process id.
@@ -247,7 +247,7 @@ def _complain(reason: object) -> None:
 
 
 def _warn_without_directory(path: str) -> None:
-    """Warn at the start: a service in windows may run for months."""
+    """Warn at the start, because a service that records in windows may run for months."""
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
         _print_message(f"no directory {directory}: make it before this process ends, for its trace")
@@ -261,7 +261,7 @@ def _print_message(message: str) -> None:
 
 
 def _is_imported(name: str) -> bool:
-    """Return whether sys.modules has the module, and not an object of the program instead."""
+    """Return whether a module is imported. A program may put other objects into sys.modules."""
     module = sys.modules.get(name)
     return type(module) is type(sys) and getattr(module, "__spec__", None) is not None
 
@@ -276,7 +276,7 @@ def _working_directory() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""  # it is gone
+        return ""  # the directory was removed
 
 
 def _pass_code_roots_on() -> None:
@@ -347,7 +347,7 @@ def program_named_in(arguments: Sequence[str]) -> str:
 
 
 def program_directory() -> str:
-    """Return the directory that Python puts first in sys.path at startup; "" for none."""
+    """Return the directory that Python puts first in sys.path at startup, or ""."""
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
     option, name = _split_program(getattr(sys, "orig_argv", sys.argv))

@@ -52,10 +52,10 @@ class ForkGuard:
         self._lock.release()
 
     def _wait_for_threads(self) -> None:
-        """Wait until no such thread is running.
+        """Wait until no thread answers a command.
 
-        Python (3.12 and newer) warns about a fork if there are other threads. The program may have
-        no other thread.
+        Python (3.12 and newer) warns about a fork if another thread exists, even if the thread is
+        queryprof's.
         """
         self._lock.acquire()
         if not self._expected and not self._threads:

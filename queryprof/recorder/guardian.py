@@ -17,7 +17,7 @@ from queryprof.recorder.attaching import (
 )
 
 GUARD_TIMEOUT_S = 24 * 3600.0
-"""How long a process may take to answer."""
+"""How long the guardian tries to end the remaining recordings."""
 
 TURN_S, PAUSE_S = 2.0, 1.0
 """How long the guardian tries to end a recording, and how long it then pauses, so that other
@@ -28,8 +28,8 @@ commands can use the socket's name.
 class Guardian:
     """A process that ends the recordings if this command is killed.
 
-    The command creates it before starting threads. The process does not keep the command's streams
-    open.
+    The command creates the guardian before it starts threads. The guardian process does not keep
+    the command's streams open.
     """
 
     def __init__(self, pids: Sequence[int], runner: str) -> None:
@@ -76,7 +76,7 @@ def _wait_and_end_recordings(reads: int, pids: Sequence[int], runner: str) -> No
 
 
 def _end_recording(pid: int, process: int, runner: str) -> bool:
-    """End a recording. Returns whether the guardian has nothing more to do for it."""
+    """End a recording. Returns whether the guardian has nothing more to do for the process."""
     try:
         request_answer(pid, process, TURN_S, None, end=runner)
     except CannotSignalError:

@@ -56,7 +56,7 @@ def receive_message(connection: Any, timeout_s: float) -> dict[str, Any]:
         timeout_s: limit for the complete message, however slowly its bytes arrive.
 
     Raises:
-        OSError: the connection failed, or the time is over.
+        OSError: the connection failed, or the time limit passed.
     """
     deadline_s = monotonic() + timeout_s
     line = b""

@@ -1,7 +1,7 @@
 """A session attaches the drivers, starts the core, and writes the trace at the end of the process.
 
-If time is short, the session leaves the recording to other processes. Only this module connects the
-stages attach, record and keep. The public functions and the environment's hook start here.
+If a command such as `queryprof run` collects the recording, the session leaves the writing to that
+command. The public functions, and QUERYPROF in the environment, start recordings here.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Session:
         _core.share_region(places, name, self.parts.prefix)
 
     def continue_to_trace(self, target: Callable[[], TraceTarget] | None) -> None:
-        """Continue to a trace after the owners have ended. The trace includes the earlier data."""
+        """Continue to record after the owners' release. The new trace includes the earlier data."""
         with self.exclusive:
             if self.is_on and self._is_of_owners:
                 made = target() if target else None  # may raise
@@ -342,7 +342,7 @@ class Session:
             return self.is_on and _core.end_part()
 
     def end_reading_parts(self, place: tuple[int, int, int]) -> None:
-        """Release the parts that `parts.begin_reading` kept when it returned this place."""
+        """Release the parts that `parts.begin_reading` kept when it returned `place`."""
         with self.exclusive:
             self.parts.end_reading(place)
             if not (self.is_on and self._target) and not self.parts.are_windows:
@@ -365,7 +365,7 @@ class Session:
 
     def _after_fork_in_parent(self) -> None:
         try:
-            if self.is_on and self.exclusive.is_mine:  # otherwise it began during the fork
+            if self.is_on and self.exclusive.is_mine:  # otherwise recording began during the fork
                 _core.watchdog_start(self._stall_s)
         finally:
             self.exclusive.__exit__()

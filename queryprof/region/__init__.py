@@ -1,1 +1,1 @@
-"""Regions: the memory into which processes record, read while they run and afterwards."""
+"""Regions: memory in which a process records. Regions are read during and after the recording."""

@@ -1,7 +1,7 @@
 """Read what was recorded since the last reading.
 
-For code inside the recorded process that reads often and keeps little, like the pytest plugin.
-Writing a trace each time would take milliseconds.
+This is for code inside the recorded process that reads often and keeps little, such as the pytest
+plugin. Writing a trace each time would take milliseconds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FIGURES = ("statement", "operation", "count", "self_ns", "full_scan_steps")
 
 
 class ChangeSet:
-    """The changes between two readings, as numbers of the recording (see
-    queryprof.region.descriptions).
+    """The changes between two readings. Statements, plans and operations are numbers;
+    queryprof.region.descriptions converts them to objects.
 
     Attributes:
         executions: number of executions.
         database_ns: time in the database.
         executed: executions and full-scan steps, by the statement's number.
-        aggregates, steps, waits, holds: changed rows, before and now.
+        aggregates, steps, waits, holds: changed rows as pairs (before, now).
         plans: numbers of the executed plans.
     """
 

@@ -1,6 +1,6 @@
-"""Check the types of the facts in a region while reading them.
+"""Check the types of the facts (data about the process) in a region.
 
-A file from a stranger therefore cannot pass a value of another type to the code that uses it.
+So an untrusted file cannot pass a value of another type to the code that uses the fact.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "version": _or_none(_is_text),
     "environment": _or_none(_is_text),
 }
-"""Checks by name of the fact."""
+"""The check for each fact, by the fact's name."""
 
 
 def check_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ _SERVERS = ("uvicorn", "gunicorn", "hypercorn", "daphne", "granian", "waitress-s
 """Servers whose arguments name the object that they serve."""
 
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-"""Characters of a long option's name. A value that is joined to it with a character other than "="
-is not recognized.
+"""Characters of a long option's name. A value that is joined to the name with a character other
+than "=" is not recognized.
 
 This is not a regular expression, because a recorded program need not import `re`.
 """

@@ -80,7 +80,7 @@ class Descriptions:
         )
 
     def steps(self, part: ChangeSet) -> list[Step]:
-        """Return the changed steps of event loops. Their causes include all earlier steps."""
+        """Return the changed steps of event loops. Causes are totals since the recording began."""
         unpack = self._step.unpack
         return [self._described_step(unpack(before), unpack(now)) for before, now in part.steps]
 

@@ -62,8 +62,8 @@ class Facts:
         Args:
             cells: names of a notebook's cells, by the files of their code.
         """
-        # Read first, because the thread may have to wait for a processor between the two clocks:
-        # the recording must not end before its last call.
+        # Read this clock first. The thread may be preempted before it reads the other clock, and
+        # the recording must not seem to end before its last call.
         self._began_ns = _since_start_ns()
         self._known |= {
             "start_unix_ns": unix_ns(),

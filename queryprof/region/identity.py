@@ -45,7 +45,7 @@ def region_facts(region: Region) -> dict[str, Any]:
 
 
 def region_trace_path(region: Region) -> str:
-    """Return where the process of a region would have written its trace.
+    """Return the path at which the process of a region writes its trace when it ends.
 
     Raises:
         TraceError: the process writes no trace, or its facts are damaged.

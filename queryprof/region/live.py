@@ -4,8 +4,8 @@ Only changed rows are read in full, so a reading takes milliseconds and does not
 Calls that the process has not added to its sums yet are in a later reading. While a cursor is being
 read, these are the calls of at most one second.
 
-If a region was emptied between two readings, the rest of the activity is in a part next to the
-trace. If the part was removed as well, the rest is missing.
+If a region was emptied between two readings, the rest of the activity is in a file (a part) next to
+the trace. If the part was removed as well, the rest is missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_DEPTH = 1000
 """Maximum number of frames that are followed in a call path."""
 
 DAMAGED = (TraceError, LookupError, TypeError, ValueError, ArithmeticError, OSError, struct.error)
-"""Errors that reading a stranger's file may raise."""
+"""Errors that reading an untrusted file may raise."""
 
 Chosen = Callable[[Region], bool]
 
@@ -68,10 +68,10 @@ class ActivityReader:
 
     Args:
         chosen: a filter; None for all.
-        pids: read only processes with these ids. Files of others are not opened.
+        pids: read only processes with these ids. Files of other processes are not opened.
 
     Attributes:
-        left_out: why damaged files are no longer read.
+        left_out: messages about damaged files, which are no longer read.
     """
 
     def __init__(self, chosen: Chosen | None = None, pids: Container[int] | None = None) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BEGINNING, BEGUN, SETTLING, SETTLED = 1, 2, 3, 4
 NONE_NS = (1 << 63) - 1
-"""The shortest time in a row without calls."""
+"""The initial value of a row's shortest time, while the row has no calls."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums
@@ -118,7 +118,7 @@ class AggregateRow:
 
 
 MAX_READINGS = 20
-"""Maximum number of readings of a running process, until one sees no change."""
+"""How many times to read a running process until a reading sees no change."""
 
 
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:

@@ -53,7 +53,7 @@ HEADER: dict[type, tuple[str, ...]] = {
     ),
     bytes: ("boot", "counts"),
 }
-"""Values of the header that are read first."""
+"""Names of values that the header must have, by type."""
 
 MAX_LAYOUT_BYTES = 1 << 16
 """Maximum size of the description of the columns, in bytes."""

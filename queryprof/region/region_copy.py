@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def copied_region() -> Region:
-    """Return this process's region as it is now. Its figures fit each other: no thread records
+    """Return a copy of this process's region. The figures are consistent, because no thread records
     anything during the copying.
     """
     live = Region(_core.region())
@@ -25,7 +25,7 @@ def copied_region() -> Region:
 
 
 class _Memory:
-    """The used parts of a region's memory, which are a small part of it."""
+    """A copy of the used ranges of a region's memory. Most of the memory is unused."""
 
     def __init__(self, live: Region, memory: memoryview) -> None:
         self._length = len(memory)

@@ -100,7 +100,7 @@ def checkpoint_path(path: str, pid: int) -> str:
 
 
 def checkpoints_of_trace(path: str) -> list[str]:
-    """Return the copies of the trace at `path`, from all processes."""
+    """Return the copies of regions for the trace at `path`, from all processes."""
     directory, name = os.path.split(temporary_stem(path))
     return [
         os.path.join(directory, one)
@@ -316,7 +316,7 @@ def _pid_namespace() -> int:
 
 
 def has_living_region(path: str) -> bool:
-    """Return whether another process records to the trace at `path`. It may still be running."""
+    """Return whether another process may be recording to the trace at `path`."""
     from queryprof.region.region import opened_region
 
     for found in regions_of_trace(path):

@@ -28,8 +28,8 @@ MAX_DIGITS = 19
 """Maximum length of a figure, which is less than 2**63."""
 
 Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Figures by test and statement. `plans` is a list of lists of lines. Unknown figures are
-missing.
+"""Figures by test and statement. `plans` is a list of plans, each a list of lines. Unknown figures
+are missing.
 """
 
 Entry = tuple[str, str]

@@ -52,7 +52,7 @@ class Calls:
         return figures_of_test(*found, with_sites, self.test_thread, self.script)
 
     def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
-        """Return the functions with a longer step of an event loop, longest first."""
+        """Return the functions that ran longer than `stall_ms` in an event loop, longest first."""
         steps = [step for part in self.parts for step in self.descriptions.steps(part)]
         found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
         return tuple(sorted(found, key=lambda step: -step.durations.max_ns))

@@ -2,8 +2,8 @@
 
 Set TEST_RUNNER, or run manage.py test --testrunner queryprof.testing.django_runner.QueryprofRunner.
 
-The baseline has the format of the pytest plugin: one file serves both. Parallel tests are measured
-in their own processes and judged in the first process.
+The baseline has the same format as with the pytest plugin, so one file can serve Django and pytest.
+Parallel tests are measured in their own processes and judged in the first process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MeasuredTest:
     """A passed test.
 
     Attributes:
-        figures: figures with their call sites.
+        figures: the figures of each statement, with call sites.
         is_whole: whether the same recording continued throughout the test.
     """
 

@@ -52,15 +52,15 @@ def check_growth(
     enough, and the result is the same in each run.
 
     Args:
-        populate: makes the data for a number, which gets larger from call to call: `populate(20)`,
-            `populate(40)`, ... It may add rows until there are so many, or replace all rows. With
-            several parameters, one of them gets larger at a time, which shows the table that the
-            work grows with.
+        populate: creates the data for a size, which gets larger from call to call: `populate(20)`,
+            `populate(40)`, ... It may add rows up to the size, or replace all rows. If it has
+            several parameters, one size grows at a time, which shows the table that the work grows
+            with.
         run: the code to measure. It runs twice at each size, and the second run counts, so that
             caches are filled. Statements of all threads count.
         max_growth: the largest exponent: 0 allows no growth, 1 allows work in proportion to the
-            data, and n log n. It may be exceeded by 0.1.
-        sizes: the numbers, at least four, smallest first. The largest is at least twice the
+            data (and n log n). The measured exponent may be up to 0.1 larger.
+        sizes: at least four sizes, smallest first. The largest must be at least twice the
             smallest.
 
     On systems other than Linux nothing can be recorded: the code runs once, without a check.
@@ -137,7 +137,7 @@ def measure_growths(
 def _populated(
     block: Block, populate: Callable[..., object], numbers: dict[str, int]
 ) -> tuple[Counts, bool]:
-    """Make the data. Returns the rows before, and whether rows were inserted."""
+    """Make the data. Returns the tables' row counts before, and whether rows were inserted."""
     before = _counts()
     meter.border()
     block.parts.clear()

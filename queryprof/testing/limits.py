@@ -246,10 +246,8 @@ def _has_forbidden_step(
 
 
 def _names_before(statement: str) -> dict[str, set[str]]:
-    """Return the words before each name. If the name is an alias, one of the words before it is the
-    table.
-
-    (FROM orders AS o)
+    """Return the words before each name. If a name is an alias, as in FROM orders AS o, one of its
+    words is the table.
     """
     found: dict[str, set[str]] = {}
     tokens = [token.named for token in tokens_of(statement) if token.keyword != "AS"]

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 ALL_PLANS = 1.0
-"""The share of time for reading plans. There is no limit, so that every run has the same plans."""
+"""The share of time that reading plans may take: all, so that every run has the same plans."""
 
 
 ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
-"""The error message for a block with limits."""
+"""The error message if the recording ended inside a block with limits."""
 
 
 MAX_STATEMENTS = 20_000
@@ -78,7 +78,7 @@ class Meter:
         keeps_parts: bool = True,
         settings: Settings | None = None,
     ) -> Block:
-        """Open a block. Calls before it do not count.
+        """Open a block. Calls before the block do not count.
 
         Args:
             settings: settings of the recording, if it begins here; None to use the working

@@ -1,4 +1,4 @@
-"""The baseline of a test suite, for any runner: judge tests by it, and write it."""
+"""The baseline of a test suite, for any runner: compare tests with the baseline, and write it."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ class SuiteBaseline:
     def has_seen_nothing(
         self, records: Mapping[str, TestRecord], selected: Collection[str]
     ) -> bool:
-        """Return whether no query was recorded although the baseline has selected tests.
+        """Return whether no query was recorded although the baseline has queries of selected tests.
 
-        Skipped tests count as selected. In this case, the run has checked nothing.
+        The run has then checked nothing. Skipped tests count as selected.
         """
         if self._known is None:
             return False

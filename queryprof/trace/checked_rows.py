@@ -35,12 +35,12 @@ _STORED_COLUMNS = (
     " FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) AS columns"
     " WHERE tables.type = 'table' AND columns.hidden = 0"
 )
-"""Each column that is not computed."""
+"""Selects all columns that are stored, not computed."""
 _OTHER_OBJECTS = (
     "SELECT name FROM sqlite_master WHERE type <> 'index'"
     " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
 )
-"""Views, triggers and virtual tables. They would run code from the file; a trace has none."""
+"""Selects a view, trigger or virtual table. Such objects could run code; a trace has none."""
 
 
 class CheckedTrace:
@@ -116,7 +116,7 @@ class CheckedTrace:
     def resolved_columns(
         self, table: str, known: Mapping[str, Mapping[Any, Any]]
     ) -> Iterator[list[Iterable[Any]]]:
-        """Yield the columns of several rows at once; otherwise like `resolved`."""
+        """Yield the columns of several rows at once; otherwise like `resolved_rows`."""
         facts = TABLE[table]
         columns = facts.ordered_names
         references = [

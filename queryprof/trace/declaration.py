@@ -23,7 +23,7 @@ REFERENCES = {
     "end_statement_id": "statement",
     "end_path_id": "stack",
 }
-"""Tables of references whose column is named differently. "frames" is a list of ids."""
+"""The referenced table of columns not named TABLE_id. "frames" is a list of ids."""
 
 
 class Column:
@@ -66,7 +66,7 @@ class Table:
         index: columns of an index: an owner and a measure.
         kept: how many rows to keep per owner: the rows with the largest measure; 0 to keep all.
         width: the setting with the width of the intervals (ns) that begin at `start_unix_ns`.
-        intervals: maximum number of intervals. Beyond it, their width doubles.
+        intervals: maximum number of intervals. If there are more, the width of all doubles.
     """
 
     __slots__ = (

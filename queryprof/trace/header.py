@@ -44,9 +44,9 @@ def refuse_odd_companion_files(path: str) -> None:
 def read_only_mode(path: str) -> str:
     """Return the URI mode in which SQLite reads a database without changing any file.
 
-    SQLite reads a write-ahead log through the existing index file. Without an index, no program has
-    the database open, so it is read without a lock: with a lock, SQLite would create the index.
-    https://www.sqlite.org/uri.html
+    SQLite reads a write-ahead log through the existing index file (-shm). If there is no such file,
+    no program has the database open, and SQLite can treat it as immutable. Otherwise, SQLite would
+    create the index file. https://www.sqlite.org/uri.html
 
     Raises:
         OSError: the database cannot be read.

@@ -1,4 +1,4 @@
-"""The processes in a trace, which may be unchecked."""
+"""Read the processes of a trace file that may be damaged or untrusted."""
 
 from __future__ import annotations
 

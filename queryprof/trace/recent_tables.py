@@ -1,4 +1,4 @@
-"""The tables of single calls: the newest ones of each process, and those in progress."""
+"""The tables of single calls: the newest calls of each process, and the calls in progress."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ different rates.
 def unique_exemplars(events: Iterable[Exemplar], in_windows: Container[int]) -> list[Exemplar]:
     """Return the executions without duplicates, longest first.
 
-    Two executions of the same thread and place are duplicates if their times overlap and their
-    starts are at most NEAR_NS apart.
+    Two executions of a statement in the same thread and call path are duplicates if their times
+    overlap and their starts are at most NEAR_NS apart.
 
     Args:
         in_windows: ids of processes that record in windows. Others have each event once.

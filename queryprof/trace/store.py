@@ -49,7 +49,7 @@ MAX_UNSETTLED = 8192
 
 
 def storable_value(value: object) -> object:
-    """Return a value as SQLite can store it, with bytes that are not UTF-8 escaped."""
+    """Return a value that SQLite can store: characters that UTF-8 cannot encode become escapes."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "backslashreplace").decode()
@@ -128,7 +128,7 @@ class TraceStore:
     def remove_surplus(self) -> None:
         """Remove surplus rows (see Table.kept), and rows that refer to removed rows.
 
-        Call it before the transaction ends.
+        Call this method before the transaction ends.
         """
         is_any = False
         for rows in self._rows.values():  # a table comes after the tables it refers to
@@ -246,7 +246,7 @@ class _TableRows:
         This reads all rows, so it must not run after every addition.
 
         Args:
-            is_of_removed: whether rows that these may refer to were removed.
+            is_of_removed: whether rows of the tables that this table refers to were removed.
 
         Returns:
             Whether surplus rows may have been removed.

@@ -1,3 +1,3 @@
-"""The badge in web pages, which shows each request's queries during development; and the
+"""The badge, which shows each request's queries in web pages during development, and the
 middleware.
 """

@@ -27,7 +27,7 @@ VARIABLE = "QUERYPROF_BADGE"
 SWITCHED_ON = ("1", "true", "yes", "on")
 
 SENDING = ("http.response.pathsend", "http.response.zerocopysend")
-"""Extensions that send a body without its bytes, to which nothing can be added."""
+"""ASGI extensions that send a file as the body, so that the badge cannot add its element."""
 
 _PREFIX = "/__queryprof__/"
 _MARK = "queryprof.span"
@@ -48,9 +48,9 @@ def Badge(  # noqa: N802 it is used as a class
     Args:
         app: the application. It is returned unchanged while the badge is off.
         on: None to check for QUERYPROF_BADGE=1.
-        clients: addresses that get the badge, because statements and source are for developers.
+        clients: client addresses that get the badge. Statements and source are for developers only.
         hosts: names of the server, in addition to localhost, *.localhost and addresses. Other names
-            are refused, because a foreign page may have given its own name to a loopback address.
+            are refused, because a foreign page may have mapped its host name to a loopback address.
 
     Raises:
         TypeError: `app` is not an application, or clients or hosts are not lists.
@@ -83,7 +83,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class _Badge:
-    """The common part of both kinds."""
+    """The common part of the WSGI and the ASGI badge."""
 
     def __init__(self, app: Any, clients: frozenset[str], hosts: frozenset[str]) -> None:
         from queryprof.web.badge_requests import requests
@@ -111,7 +111,7 @@ class _Badge:
                 ip_address(name)
             except ValueError:
                 return False
-        # an IPv4 address at a socket for both versions
+        # an IPv6 socket reports an IPv4 client with this prefix
         address = str(client).removeprefix("::ffff:")
         return address in self._clients
 
@@ -275,7 +275,7 @@ class _AsgiBadge(_Badge):
             nonlocal added
             kind = message.get("type") if isinstance(message, dict) else None
             if kind == "http.response.start":
-                # any iterable, which may be readable only once
+                # the headers may be an iterable that can be read only once
                 given = list(message.get("headers", ()))
                 message = {**message, "headers": given}
                 headers = [

@@ -125,7 +125,7 @@ def _statement_place(line: StatementLine) -> str:
 
 
 def _request_page(request: Request) -> bytes:
-    """Return the page of a request, with findings and the vital few, as in a notebook."""
+    """Return the page of a request: its findings and costliest statements, as in a notebook."""
     from queryprof.analysis.report import Report
     from queryprof.analysis.units import counted
     from queryprof.findings.lookup import findings_of_request
@@ -187,7 +187,7 @@ def _request_profile(request: Request) -> Profile:
         left_out=left_out,
         notes=whole.notes,
         stack_samples=whole.stack_samples,
-        exemplars=whole.exemplars,  # some per statement, with their stacks
+        exemplars=whole.exemplars,  # a few per statement, with their stacks
         systems=whole.systems,
         sources=whole.sources,
     )

@@ -1,6 +1,6 @@
 """The requests that the badge lists, each with the calls made while it ran.
 
-The recording comes from the tests' meter (`testing.meter`): the recording's changes between the
+The calls come from the tests' meter (`testing.meter`): the changes in the recording between the
 start and the end of a request, limited to the request's own span.
 """
 
@@ -190,15 +190,17 @@ class RecentRequests:
             self._kept.append(request)
 
     def _note_other_ended(self, running: RunningRequest) -> None:
-        """Note that another request has ended while this one runs. A stream may run forever."""
+        """Count a request that ended while this one runs. After too many, stop measuring this
+        request, because a stream may run forever.
+        """
         running.beside += 1
         if running.beside > MAX_ENDED_DURING and running.block is not None:
             meter.close(running.block)
             running.block, running.request.unknown = None, LONG
 
     def ended_since(self, first: int, ended: int) -> list[Request]:
-        """Return the requests from number `first` on that ended after position `ended`, in that
-        order.
+        """Return the requests with number `first` or higher that ended after position `ended`, in
+        the order of their ends.
         """
         return [one for one in tuple(self._kept) if one.number >= first and one.ended > ended]
 

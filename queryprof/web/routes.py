@@ -38,7 +38,7 @@ _unrouted: set[str] = set()
 
 
 def without_variable_parts(path: str) -> str:
-    """Remove the variable parts of a path: numbers, UUIDs, long ids.
+    """Replace the variable parts of a path (numbers, UUIDs, long ids) by {id}.
 
     >>> without_variable_parts("/users/17/posts/9b2f1c9e-5d0a-4a52-8c3b-0a6e2f1d7c11")
     '/users/{id}/posts/{id}'

@@ -24,5 +24,5 @@ extern uint8_t qp_execution_notes;
 void qp_execution_store_parameters(const qp_execution *execution, PyObject *sql,
                                    PyObject *parameters);
 
-/* Sets whether SQL and parameters are kept, and clears the notes. */
+/* Sets whether SQL and parameters are kept, and clears the stored texts. */
 void qp_executions_keep_parameters(bool keep);

@@ -17,12 +17,12 @@
  * of memory. The caller must hold the GIL. */
 bool qp_workload_set_prefix(const char *prefix, int64_t most_bytes);
 
-/* Notes an ended call; `result` is borrowed, NULL if the call raised. Never raises, and runs no
- * code of the program. */
+/* Adds an ended call to the workload; `result` is borrowed, NULL if the call raised. Never raises,
+ * and runs no code of the program. */
 void qp_workload_add_call(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
-/* Notes how many rows were fetched so far from the execution with this serial number. */
+/* Adds the number of rows fetched so far from the execution with this serial number. */
 void qp_workload_add_fetched_rows(uint64_t serial, int64_t rows);
 
-/* In a forked child: drops the parent's notes, and begins a new file. */
+/* In a forked child: drops the parent's buffered data, and begins a new file. */
 void qp_workload_after_fork(void);

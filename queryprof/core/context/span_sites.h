@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 enum {
-    QP_SPAN_SITES = 64,  /* pairs of statement and call path of one span that are counted */
-    QP_SPAN_REPEATS = 10 /* maximum number of executions of a statement from one call path in one
-                          * span that are not a repeat */
+    QP_SPAN_SITES = 64,  /* maximum number of counted pairs of statement and call path per span */
+    QP_SPAN_REPEATS = 10 /* a statement is repeated if one call path executes it more often than
+                          * this in one span */
 };
 
 typedef struct {

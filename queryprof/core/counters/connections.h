@@ -32,7 +32,7 @@ typedef struct {
                           * NULL; written last, because threads with the GIL read it without the
                           * mutex */
     qp_key key;
-    uint32_t base[QP_COUNTERS]; /* the last reading; wraps around like SQLite's counters */
+    uint32_t base[QP_COUNTERS]; /* counters at the last reading; wrap around as in SQLite */
     uint32_t executions;        /* executions begun since the last reading */
     uint32_t page_fetches;      /* page fetches of sampled executions since the last reading */
     uint32_t page_fetch_samples;

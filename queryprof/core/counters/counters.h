@@ -24,8 +24,8 @@
  * (static text). */
 const char *qp_counters_start(const char *library, PyObject *connection);
 
-/* Returns the reason why file work is unknown while counters are on (static text); NULL if it is
- * known. */
+/* Returns the reason why file work is unknown while counters are on (static text); NULL if file
+ * work is known. */
 const char *qp_file_work_unknown_reason(void);
 
 /* Returns the number of connections that use the program's own VFS, whose file work is not seen. */

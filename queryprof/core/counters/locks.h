@@ -35,7 +35,7 @@ typedef struct {
 typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL if free */
     uint32_t path;            /* number of the database's path */
-    uint32_t number;          /* counts all files that this process opened */
+    uint32_t number;          /* serial number among all files that this process opened */
     bool has_wal; /* the database has a write-ahead log, which has separate locks: the file's own
                    * lock is not a read transaction */
     qp_held_lock held[QP_LOCK_WAIT];
@@ -79,8 +79,8 @@ void qp_locks_set_key(const qp_active_call *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
  * for the new time of each lock that has been held for at least a second. `with_held`: also for
- * write locks that were held for less than a second, and for the read locks that are kept: those
- * that block writers. The caller must hold the GIL. */
+ * write locks that have been held for less than a second, and for read locks that block writers.
+ * The caller must hold the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: clears the parent's locks. */

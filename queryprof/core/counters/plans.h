@@ -23,7 +23,7 @@ enum { QP_PLAN_CACHE = 32768 };
 
 typedef struct {
     const void *db;    /* sqlite3 *, identity only */
-    uint64_t question; /* the statement and, in the upper half, the generation */
+    uint64_t question; /* the requested plan: statement, and generation in the upper half */
 } qp_cached_plan;
 
 /* Statements whose plan needs no request in this generation. A new generation begins after plans
@@ -34,7 +34,7 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 /* A call's request for a plan, or the call's schema change. */
 typedef struct {
     qp_explanation explanation;
-    qp_traced_connection *traced; /* the connection's record; NULL if the call has no question */
+    qp_traced_connection *traced; /* the connection's record; NULL if nothing must be stored */
     qp_schema schema;             /* the connection's schema when the call began */
     qp_schema_change change;
 } qp_plan_question;

@@ -8,6 +8,7 @@
 void qp_counters_flush(void);
 
 /* Calls `note` for the key of each statement that is still running. If another thread uses a
- * connection, all its statements may be running, so `note` is called for each. Excludes transient
- * statements (of drivers other than sqlite3), because they may be finalized at any time. */
+ * connection, all statements of the connection may be running, so `note` is called for each.
+ * Excludes transient statements (of drivers other than sqlite3), because they may be finalized at
+ * any time. */
 void qp_counters_visit_running(void (*note)(const qp_key *key));

@@ -1,5 +1,5 @@
-/* What an event of sys.monitoring costs. Far below the first line of long code it may take 50 us
- * instead of 40 ns, because CPython then searches its table of lines for each event. */
+/* The cost of an event of sys.monitoring. Far below the first line of a long function, an event may
+ * take 50 us instead of 40 ns, because CPython searches its table of lines for each event. */
 #pragma once
 
 #include <Python.h>
@@ -10,11 +10,12 @@
  * code object are watched. Raises nothing. */
 void qp_event_cost_measure(PyCodeObject *code, int line);
 
-/* The time of a number of events (nanoseconds). */
+/* Returns the time that this number of events takes, in nanoseconds. */
 int64_t qp_event_cost_ns(int events);
 
-/* Whether this number of events has cost too much for one watch. */
+/* Returns whether this number of events has cost too much for one watch. */
 bool qp_event_cost_is_high(int events);
 
-/* Whether an event takes as long as a row of a loop, whose time is then unknown. */
+/* Returns whether an event takes as long as a row of a loop. The time of the row is then
+ * unknown. */
 bool qp_event_cost_is_long(void);

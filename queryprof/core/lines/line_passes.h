@@ -1,5 +1,5 @@
-/* The timed passes of a line and the executions in each pass. They are kept here until they are
- * added to the rows of the statements. */
+/* Keeps the timed passes of a line (see line_watch.h), and the executions in each pass, until they
+ * are added to the rows of the statements. */
 #pragma once
 
 #include <stdbool.h>

@@ -5,6 +5,6 @@
 
 #include "loops/step.h"
 
-/* Keeps a stall of `ns` so far if it is one of the longest. `row` is the row of the stall's
- * function and call path. */
+/* Keeps a stall that has lasted `ns` so far, if it is one of the longest. `row` is the row of the
+ * stall's function and call path. */
 void qp_stall_event_keep(qp_step *step, const qp_stall_row *row, uint32_t stack, int64_t ns);

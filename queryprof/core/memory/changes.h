@@ -1,5 +1,5 @@
-/* The rows that have changed since the last mark. Reports about one part of a recording, such as a
- * test, need them.
+/* Lists the rows that have changed since the last mark. A mark is a point in time, such as the
+ * start of a test. Reports about a part of a recording, such as a test, use the changed rows.
  *
  * While changes are watched, a row is copied before its first change. All other changes cost one
  * comparison.
@@ -16,7 +16,7 @@
  * present at its last change. */
 extern uint32_t qp_mark;
 
-/* Copies a row, if changes are watched, and stores the mark in it. */
+/* Copies a row, if changes are watched, and stores the present mark in the row. */
 void qp_row_save_before_change(qp_table table, void *row);
 
 /* Must be called before a row changes. Returns true if this is the row's first change since the

@@ -1,4 +1,4 @@
-/* The rows of calls' work on database files. */
+/* The rows about the calls' work on database files. */
 #pragma once
 
 #include "memory/tables.h"
@@ -25,7 +25,7 @@ typedef struct {
     int64_t calls;
     int64_t lock_waits; /* number of calls that waited for a lock */
     int64_t max_lock_ticks;
-    int64_t max_lock_before_ticks; /* the longest before the mark */
+    int64_t max_lock_before_ticks; /* the longest wait before the mark (changes.h) */
     qp_file_sums sums;
 } qp_file_work_row;
 
@@ -66,7 +66,7 @@ static inline void qp_lock_sums_merge(qp_lock_sums *to, const qp_lock_sums *more
 typedef struct {
     uint32_t mark;
     qp_lock lock;
-    int64_t max_before_ticks; /* the longest before the mark */
+    int64_t max_before_ticks; /* the longest hold before the mark (changes.h) */
     qp_lock_sums sums;
 } qp_lock_row;
 

@@ -322,7 +322,7 @@ typedef struct {
     uint32_t loop;
     uint32_t line; /* the function's first line */
     int64_t gc_ticks;
-    int64_t max_before_ns; /* the longest before the mark */
+    int64_t max_before_ns; /* the longest step before the mark */
     qp_distribution durations;
     qp_cause_list causes;
 } qp_step_row;
@@ -346,7 +346,7 @@ typedef struct {
     qp_cause_list causes;
 } qp_stall_row;
 
-/* One of the longest steps of this kind. */
+/* One of the longest stalls. */
 typedef struct {
     uint32_t loop;
     uint32_t line;

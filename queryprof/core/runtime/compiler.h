@@ -18,9 +18,9 @@
 #define qp_release_store(place, value) (*(volatile __typeof__(*(place)) *)(place) = (value))
 #endif
 
-/* Enclose a change of a row that outside readers see: its sequence number is odd during the change,
- * and a different one after it. Neither the processor nor the compiler moves a store across
- * them. */
+/* Enclose a change of a row that other processes read. The row's sequence number is odd during the
+ * change, and has a new, even value afterwards. Neither the processor nor the compiler moves a
+ * store across these macros. */
 #define qp_change_begins(row)                                    \
     do {                                                         \
         qp_release_store(&(row)->sequence, (row)->sequence + 1); \
@@ -28,7 +28,7 @@
     } while (0)
 #define qp_change_ends(row) qp_release_store(&(row)->sequence, (row)->sequence + 1)
 
-/* Inlined whatever the size: for code that runs for every row. */
+/* Always inlined, even if large: for code that runs for every row. */
 #if defined(__GNUC__)
 #define QP_INLINE inline __attribute__((always_inline))
 #else

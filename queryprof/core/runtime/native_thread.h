@@ -1,4 +1,4 @@
-/* A native thread that calls a function now and then, until it is stopped.
+/* A native thread that calls a function repeatedly, until the thread is stopped.
  *
  * The thread is started by the C API and has no Python thread state between calls of its function.
  * So the program does not see it in threading.enumerate() or _thread._count().
@@ -11,8 +11,9 @@
 typedef struct qp_native_thread qp_native_thread;
 
 /* Returns a thread to launch (owned by the caller until qp_native_thread_stop); NULL with an
- * exception. `work` is called without the GIL, for the first time after `interval_s`. It returns
- * the seconds until its next call; negative: until the thread is woken. */
+ * exception. `work` is called without the GIL, for the first time after `interval_s`. `work`
+ * returns the seconds until its next call, or a negative number to wait until the thread is woken.
+ */
 qp_native_thread *qp_native_thread_new(double (*work)(void *), void *argument, double interval_s);
 
 /* Starts the thread. Returns false if the system refuses. The caller must hold the GIL. */

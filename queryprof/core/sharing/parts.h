@@ -15,7 +15,8 @@
  * long, no parts are written. */
 void qp_parts_set_prefix(const char *prefix);
 
-/* Returns the number of the next part, unless another file has that part's name. */
+/* Returns the number of the next part. If another file has that part's name when the part is
+ * written, the part gets a higher number. */
 uint32_t qp_parts_next_number(void);
 
 /* Writes the region to a new file, in the region's layout: a part of the recording. Returns false

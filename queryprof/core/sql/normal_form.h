@@ -1,4 +1,4 @@
-/* From a SQL text to its normal form: without literals, comments, white space and the case of
+/* Converts a SQL text to its normal form: without literals, comments, white space and the case of
  * keywords.
  */
 #pragma once

@@ -13,7 +13,8 @@
 
 #include "sql/words.h"
 
-/* The question about one text. Its words point into the text's UTF-8. */
+/* A question about one SQL text: which of these words are columns of these tables? The words point
+ * into the text's UTF-8. */
 typedef struct qp_column_question {
     qp_word tables[QP_WORDS_KEPT];
     qp_word words[QP_WORDS_KEPT];

@@ -16,7 +16,7 @@
 /* The request for the statement that starts next. */
 typedef struct qp_explanation {
     bool wants_plan;
-    qp_column_question *columns; /* owned (qp_free); NULL if there is no question */
+    qp_column_question *columns; /* owned (qp_free); NULL if no columns are requested */
     char *tree;                  /* owned (qp_free); NULL: no plan yet, or SQLite returned no
                                   * steps */
     int64_t ticks;               /* duration of the request */

@@ -1,6 +1,6 @@
 /* Lines of Jinja2's templates. Jinja2 compiles a template to code. The code's file is the template,
- * but its lines are the lines of the generated Python. debug_info in the code's globals maps them:
- * "1=10&4=17" means that line 1 of the template is line 10 of the Python, in rising order
+ * but its lines are the lines of the generated Python. debug_info in the code's globals maps the
+ * lines, in ascending order: "1=10&4=17" means that line 1 of the template is line 10 of the Python
  * (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile). */
 #pragma once
 

@@ -71,8 +71,8 @@ static inline void qp_aggregate_count_error(qp_aggregate *to)
  * `to_ns`, which is not shorter. */
 void qp_aggregate_move_duration(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 
-/* Remove an unfinished execution from the distribution of durations, and add it again. `carried`:
- * an earlier part of the recording counts the execution. */
+/* Remove an unfinished execution from the distribution of durations, and add it again.
+ * `is_carried`: an earlier part of the recording counts the execution. */
 void qp_aggregate_remove_execution(qp_aggregate *entry, int64_t ns);
 void qp_aggregate_restore_execution(qp_aggregate *entry, int64_t ns, bool is_carried);
 

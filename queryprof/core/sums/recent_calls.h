@@ -1,5 +1,5 @@
-/* The newest calls of the process, in a ring: what the process did last, also after it was killed.
- */
+/* The newest calls of the process, in a ring buffer. They show what the process did last, even
+ * after it was killed. */
 #pragma once
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 enum { QP_NO_RECENT_CALL = UINT16_MAX + 1 };
 
-/* The place of the next call. It may be behind the last row of the ring. */
+/* The row number of the next call. It may be one past the last row of the ring. */
 extern uint32_t qp_next_recent_call;
 
 /* Sets the number of calls to keep, which is rounded up to a multiple of 64: at most
@@ -31,8 +31,8 @@ static inline qp_recent_call_row *qp_recent_call(uint32_t place, uint64_t starte
                                                                                             : NULL;
 }
 
-/* Adds a new call to the ring, in the place of the oldest call if the ring is full. For other calls
- * it changes the duration, unless newer calls have taken their places. */
+/* Adds a new call to the ring, in the place of the oldest call if the ring is full. If the call is
+ * not new, changes its duration instead, unless a newer call has taken its place. */
 static inline void qp_recent_call_settle(qp_execution *e, bool is_new)
 {
     qp_recent_call_row *rows = qp_first_row(QP_RECENT_CALL_ROWS);
