@@ -12,7 +12,7 @@ from queryprof.core.held_signals import held_signals
 
 # Imported now, so that the program's own finders do not see the import.
 from queryprof.core.own_imports import own_imports  # noqa: F401
-from queryprof.hooks.libraries import HOMES, SQLITE3
+from queryprof.hooks.libraries import HOOK_BY_MODULE, SQLITE3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from _typeshed.importlib import MetaPathFinderProtocol
 
-MEASURED = frozenset({SQLITE3, *HOMES})
-OURS = "queryprof."
+MEASURED = frozenset({SQLITE3, *HOOK_BY_MODULE})
+OWN_MODULE_PREFIX = "queryprof."
 """Prefix of the modules with queryprof's public functions, plugin and middlewares."""
 
 MAX_WAIT_S = 10.0
@@ -59,7 +59,7 @@ class FirstUseFinder:
         """Begin before the first import of a measured library (importlib.abc.MetaPathFinder). The
         finders that `begin` adds do the search.
         """
-        if name not in MEASURED and not name.startswith(OURS):
+        if name not in MEASURED and not name.startswith(OWN_MODULE_PREFIX):
             return None
         if self._pid == os.getpid() and self._thread == get_ident():
             return None  # `begin` itself imports the module

@@ -51,7 +51,7 @@ THREADS = (
 )
 REACTORS = ("base", "posixbase", "selectreactor")
 
-HOMES = {
+HOOK_BY_MODULE = {
     **dict.fromkeys(SQLITES, "drivers.own_sqlite:OwnSqliteHook"),
     **dict.fromkeys(PEP249, "drivers.pep249:KnownDriverHook"),
     "duckdb": "drivers.duckdb_driver:DuckdbHook",
@@ -76,7 +76,7 @@ class LateHook:
     """A hook that is created when its module is imported.
 
     Args:
-        module: a key of HOMES.
+        module: a key of HOOK_BY_MODULE.
     """
 
     def __init__(self, module: str) -> None:
@@ -98,7 +98,7 @@ class LateHook:
         if self._hook is None:
             from importlib import import_module  # late, because most programs do not need it
 
-            home, _, name = HOMES[self.module].partition(":")
+            home, _, name = HOOK_BY_MODULE[self.module].partition(":")
             self._hook = getattr(import_module(f"queryprof.hooks.{home}"), name)(self.module)
         self._hook.attach(module)
 
@@ -110,4 +110,4 @@ class LateHook:
 
 def library_hooks() -> list[Hook]:
     """Return a hook for each library, or for each part of a library."""
-    return [LateHook(module) for module in HOMES]
+    return [LateHook(module) for module in HOOK_BY_MODULE]

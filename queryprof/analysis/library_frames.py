@@ -15,10 +15,10 @@ MANY, COLUMN = "all ", "column "
 INSTALLED = ("/site-packages/", "/dist-packages/")
 """Path parts that precede the package in the file name of a library's frame."""
 
-HANDING = frozenset({"aiosqlite"})
+THREAD_HANDOFF_DRIVERS = frozenset({"aiosqlite"})
 """Drivers that hand their work to a thread."""
 
-DRIVERS = HANDING | {
+DRIVERS = THREAD_HANDOFF_DRIVERS | {
     "apsw",
     "asyncpg",
     "duckdb",
@@ -62,7 +62,7 @@ def runs_in_driver_thread(stack: Iterable[Frame]) -> bool:
     """Return whether the driver ran the call in its worker thread (aiosqlite). The stack may then
     lack the library's frames around it.
     """
-    return package_near_driver(stack, HANDING) in HANDING
+    return package_near_driver(stack, THREAD_HANDOFF_DRIVERS) in THREAD_HANDOFF_DRIVERS
 
 
 LOADERS = (

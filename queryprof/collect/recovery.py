@@ -142,7 +142,7 @@ def directory_lock(directory: str) -> Iterator[None]:
 
 def sort_newest_first(copies: list[str]) -> list[str]:
     """Sort copies, newest first, because only the first copy of a region becomes a trace."""
-    return sorted(copies, key=_last_turn_and_mtime, reverse=True)
+    return sorted(copies, key=_last_alive_and_mtime, reverse=True)
 
 
 def _move_to_disk(found: str, region: Region, path: str, copies: list[str]) -> None:
@@ -166,7 +166,7 @@ def _is_copy_of(path: str, identity: Identity) -> bool:
         return False
 
 
-def _last_turn_and_mtime(path: str) -> tuple[int, int]:
+def _last_alive_and_mtime(path: str) -> tuple[int, int]:
     try:
         with opened_region(path) as region:
             return int(region["alive_unix_ns"]), _modified_ns(path)

@@ -22,7 +22,7 @@ LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
 """The standard library's directory; "" in a frozen program."""
 
 DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
-OURS = __name__.partition(".")[0]
+OWN_PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
 """Directories of installed packages. A module there with a standard name behaves like the standard
 one.
@@ -67,7 +67,7 @@ class own_imports:
         """
         package = name.partition(".")[0]
         if get_ident() != self._thread or (
-            package != OURS and package not in sys.stdlib_module_names
+            package != OWN_PACKAGE and package not in sys.stdlib_module_names
         ):
             return None
         if path is not None:

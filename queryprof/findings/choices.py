@@ -36,7 +36,7 @@ MIN_GAIN_RATIO = 1.25
 run to run.
 """
 
-MUCH_MORE = 5
+MUCH_MORE_RATIO = 5
 """A doubtful fix is preferred to an index if it saves at least this many times as much."""
 
 ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
@@ -95,7 +95,8 @@ def _may_be_cause(known: Finding, finding: Finding) -> bool:
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     if (known.category, finding.category) == ("large_values", "commit_per_write"):
         return True
-    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as when an ORM runs the query
+    # an ORM that runs the query, for example
+    is_much_more = finding.gain_ns >= MUCH_MORE_RATIO * known.gain_ns
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query
     is_made = finding.category == "many_objects" and (is_much_more or not finding.doubt)

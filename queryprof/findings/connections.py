@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import Function, Place, place_of
-from queryprof.analysis.library_frames import HANDING
+from queryprof.analysis.library_frames import THREAD_HANDOFF_DRIVERS
 from queryprof.analysis.totals import add_aggregates
 from queryprof.analysis.units import counted
 from queryprof.findings import shares
@@ -111,7 +111,8 @@ def _connection_reuse_advice(
             f"{library} opens a connection for each call. Check its documentation for a way to keep"
             " one open, or call it less often."
         )
-    if is_server or program.timed_library(group.statement) in HANDING:  # one thread per connection
+    has_own_thread = program.timed_library(group.statement) in THREAD_HANDOFF_DRIVERS
+    if is_server or has_own_thread:
         return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"
@@ -133,7 +134,7 @@ def _uses_excess_vm_steps(group: StatementGroup) -> bool:
 
 def _thread_per_connection_note(program: Program, group: StatementGroup) -> Iterator[str]:
     library = program.timed_library(group.statement)
-    if library in HANDING:
+    if library in THREAD_HANDOFF_DRIVERS:
         yield (
             f"{library} starts and ends a thread for each one, which is not included in these times"
         )

@@ -174,7 +174,7 @@ CATEGORIES = {
 """All kinds of findings. See find.RULES for their precedence."""
 
 
-OF_LINES = frozenset(
+LINE_CATEGORIES = frozenset(
     {"n_plus_one", "duplicate_query", "commit_per_write", "single_inserts", "single_changes"}
 )
 """Categories whose fix makes the program's line run less often, and thereby also saves the

@@ -35,10 +35,10 @@ from queryprof.sql.clauses import (
 MAX_GROUPS = 5000
 MAIN_THREAD = "MainThread"
 
-OUTLIER_OF = 20
+MIN_EXECUTIONS_FOR_OUTLIER = 20
 OUTLIER_NS = 10_000_000
-"""A statement with fewer than OUTLIER_OF executions has no outlier. An outlier takes at least
-OUTLIER_NS longer than the median execution.
+"""A statement with fewer executions has no outlier. An outlier takes at least OUTLIER_NS longer
+than the median execution.
 """
 
 TRIMMED = 0.25
@@ -107,7 +107,7 @@ class StatementGroup:
         unknown or if there are few executions.
         """
         totals = self.totals
-        if totals.executions < OUTLIER_OF or totals.has_calls_inside:
+        if totals.executions < MIN_EXECUTIONS_FOR_OUTLIER or totals.has_calls_inside:
             return 0
         if totals.p50_ns is None or totals.max_ns is None:
             return 0

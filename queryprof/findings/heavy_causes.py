@@ -58,7 +58,7 @@ ROW_LOCKS = (
 )
 NOT_RECORDED = "The recording does not show what the server does."
 
-AT_TIMES = 10
+SLOW_TO_FASTEST_RATIO = 10
 """Some executions wait if the mean execution takes at least this many times as long as the fastest.
 With a missing index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two
 programs).
@@ -314,7 +314,7 @@ def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
     members = [one for one in group.members if one.operation in STATEMENT_OPERATIONS]
     shortest_ns = min((one.min_ns for one in members), default=0)
     each_ns = group.work_ns / max(1, group.totals.executions)
-    if shortest_ns * AT_TIMES > each_ns:
+    if shortest_ns * SLOW_TO_FASTEST_RATIO > each_ns:
         return ()
     return (f"the fastest took {duration(shortest_ns)}, so a missing index is hardly the cause",)
 

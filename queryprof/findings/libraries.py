@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
 
-PASSING = frozenset({"pandas", "polars", "sql", "databases"})
+PASS_THROUGH_LIBRARIES = frozenset({"pandas", "polars", "sql", "databases"})
 """Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
 
 
 def is_unknown_library(library: str) -> bool:
     """Return whether this module has no advice for a package that writes its own statements."""
-    return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
+    return bool(library) and library not in {*DRIVERS, *PASS_THROUGH_LIBRARIES, *ONE_TRANSACTION}
 
 
 ONE_TRANSACTION = {
@@ -71,7 +71,7 @@ NO_AUTOFLUSH = (
     " add or change objects, or use `with session.no_autoflush:`."
 )
 
-NAMING = frozenset({"django", "sqlalchemy"})
+NOTE_LIBRARIES = frozenset({"django", "sqlalchemy"})
 """ORMs whose statements have notes about templates and lazy loads."""
 
 

@@ -7,10 +7,10 @@ from math import inf
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.findings.finding import (
+    LINE_CATEGORIES,
     MIN_NS,
     MIN_SHARE,
     NO_SHARE,
-    OF_LINES,
     Finding,
     Severity,
     least_severe,
@@ -61,9 +61,9 @@ class Program(SharedLines):
             most,
             self.reference_time(group),
         )
-        is_timed = group.line_ns is not None or category not in OF_LINES
+        is_timed = group.line_ns is not None or category not in LINE_CATEGORIES
         is_least = not is_timed and self.timed_library(group.statement) in ONE_QUERY
-        is_least = is_least or (group.overlaps and category in OF_LINES)
+        is_least = is_least or (group.overlaps and category in LINE_CATEGORIES)
         return replace(found, is_least=True) if found and is_least else found
 
     def reference_time(self, group: StatementGroup) -> tuple[int, str]:

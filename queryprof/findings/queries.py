@@ -20,7 +20,7 @@ from queryprof.findings.libraries import (
     MANY_AT_ONCE,
     NO_AUTOFLUSH,
     ONE_QUERY,
-    PASSING,
+    PASS_THROUGH_LIBRARIES,
     is_table_of_class,
     owner_in_lazy_note,
     preload_advice,
@@ -376,7 +376,7 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
 def _one_query_text(library: str, parent: StatementGroup | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
         return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
-    if library and library not in (*DRIVERS, *PASSING):
+    if library and library not in (*DRIVERS, *PASS_THROUGH_LIBRARIES):
         return (
             f"{library} executes the query. Check its documentation for a call that fetches many"
             " rows, or keep results that do not change."

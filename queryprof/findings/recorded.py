@@ -26,7 +26,7 @@ from queryprof.findings.finding import (
 )
 from queryprof.findings.groups import StatementGroup, groups_by_function, statement_groups
 from queryprof.findings.handing import divide_hand_over_time
-from queryprof.findings.libraries import NAMING, PRELOADS, SEVERAL, note_without_reader
+from queryprof.findings.libraries import NOTE_LIBRARIES, PRELOADS, SEVERAL, note_without_reader
 from queryprof.findings.lines_inside import subtract_inner_line_times
 from queryprof.findings.selectivity import can_stop_early
 from queryprof.findings.skew import set_skewed_times
@@ -208,7 +208,7 @@ class RecordedData:
         are none or several.
         """
         found = {package_near_driver(stack) for stacks in self._stacks.values() for stack in stacks}
-        named = found & NAMING
+        named = found & NOTE_LIBRARIES
         return named.pop() if len(named) == 1 else ""
 
     def timed_library(self, statement: str) -> str:

@@ -19,7 +19,7 @@ from queryprof.recorder.attaching import (
 GUARD_TIMEOUT_S = 24 * 3600.0
 """How long the guardian tries to end the remaining recordings."""
 
-TURN_S, PAUSE_S = 2.0, 1.0
+TRY_S, PAUSE_S = 2.0, 1.0
 """How long the guardian tries to end a recording, and how long it then pauses, so that other
 commands can use the socket's name.
 """
@@ -78,7 +78,7 @@ def _wait_and_end_recordings(reads: int, pids: Sequence[int], runner: str) -> No
 def _end_recording(pid: int, process: int, runner: str) -> bool:
     """End a recording. Returns whether the guardian has nothing more to do for the process."""
     try:
-        request_answer(pid, process, TURN_S, None, end=runner)
+        request_answer(pid, process, TRY_S, None, end=runner)
     except CannotSignalError:
         return True
     except AttachError:

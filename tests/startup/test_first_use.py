@@ -19,7 +19,7 @@ from conftest import QUERYPROF, Run
 from queryprof.collect.reader import read_profile
 from queryprof.hooks import first_use
 from queryprof.hooks.first_use import MEASURED, FirstUseFinder
-from queryprof.hooks.libraries import HOMES
+from queryprof.hooks.libraries import HOOK_BY_MODULE
 from queryprof.model import Profile
 
 LOADED = (
@@ -341,4 +341,4 @@ def test_what_is_imported_already_is_not_waited_for(monkeypatch: pytest.MonkeyPa
 
 
 def test_all_that_is_measured_is_waited_for() -> None:
-    assert {"_sqlite3", *HOMES} == MEASURED
+    assert {"_sqlite3", *HOOK_BY_MODULE} == MEASURED

@@ -12,7 +12,7 @@ void qp_recent_calls_configure(uint32_t calls)
     capacity = (wanted + ADDED_ROWS - 1) / ADDED_ROWS * ADDED_ROWS;
 }
 
-QP_COLD uint32_t qp_recent_calls_grow_or_turn(void)
+QP_COLD uint32_t qp_recent_calls_grow_or_wrap(void)
 {
     /* After a fork, or after the sums were cleared, the ring has fewer rows than before. */
     uint32_t count = qp_row_count(QP_RECENT_CALL_ROWS);

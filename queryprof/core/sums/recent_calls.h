@@ -21,7 +21,7 @@ void qp_recent_calls_configure(uint32_t calls);
 
 /* Returns the place of the next call if the ring has no row for it: adds rows, or begins again with
  * the first row if the ring is full. */
-uint32_t qp_recent_calls_grow_or_turn(void);
+uint32_t qp_recent_calls_grow_or_wrap(void);
 
 /* Returns the row of a call; NULL if newer calls have taken its place. */
 static inline qp_recent_call_row *qp_recent_call(uint32_t place, uint64_t started_ticks)
@@ -45,7 +45,7 @@ static inline void qp_recent_call_settle(qp_execution *e, bool is_new)
     }
     uint32_t place = qp_next_recent_call;
     if (place >= qp_row_count(QP_RECENT_CALL_ROWS)) {
-        place = qp_recent_calls_grow_or_turn();
+        place = qp_recent_calls_grow_or_wrap();
         if (place == QP_NO_RECENT_CALL) {
             return;
         }
