@@ -25,7 +25,8 @@ class FileWork:
     write_ns: int = 0
 
     def time_shares(self, self_ns: int) -> tuple[tuple[str, float], ...]:
-        """Return each activity's share (0 to 1) of a statement's own time. The shares add up to 1.
+        """Return each activity's share (0 to 1) of a statement's own time. The shares add up to
+        1.
         """
         parts = {
             "waiting for a lock": self.lock_ns,

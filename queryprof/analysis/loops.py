@@ -31,7 +31,8 @@ QUEUES_SEEN = frozenset({"asyncio"})
 
 @dataclass(frozen=True, slots=True)
 class StatementShare:
-    """The part of a stall or step (one run of a callback) that a statement at one call site took.
+    """The part of a stall or step (one run of a callback) that a statement at one call site
+    took.
     """
 
     statement: str

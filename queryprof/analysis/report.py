@@ -114,7 +114,8 @@ class Report:
 
     @cached_property
     def own_statements(self) -> frozenset[str]:
-        """Statements that a library executes for its own purposes, as their notes or stacks show.
+        """Statements that a library executes for its own purposes, as their notes or stacks
+        show.
         """
         noted = [statement for statement, note in self.profile.notes.items() if note == OWN_NOTE]
         samples = [one for one in self.profile.stack_samples if is_library_statement(one.stack)]

@@ -21,7 +21,9 @@ RISKS = {
     ("synchronous", "normal"): LAST_COMMITS,
     ("synchronous", "1"): LAST_COMMITS,
 }
-"""Possible losses of a setting: https://www.sqlite.org/pragma.html#pragma_synchronous."""
+"""What a crash or power failure may cost with a setting
+(https://www.sqlite.org/pragma.html#pragma_synchronous).
+"""
 
 NOTES = {
     ("journal_mode", "wal"): "not on network file systems; adds two files next to the database",
@@ -61,7 +63,7 @@ class PragmaCombination:
 
 @dataclass(frozen=True, slots=True)
 class PragmaExperiment:
-    """The results. The fastest combination comes first."""
+    """The results of an experiment with pragmas. The fastest combination comes first."""
 
     factors: tuple[PragmaFactor, ...]
     effects: Effects
