@@ -95,7 +95,7 @@ def _costly_kinds(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, f
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
     built = totals.automatic_index_rows
-    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= MIN_NS  # the counters are unknown
+    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= MIN_NS  # without counters
     works_too_much = vm_steps is not None and vm_steps >= ROW_STEPS * max(returned, MANY_ROWS)
     reads_many = read is not None and read * totals.executions >= ALL_SCANNED_ROWS
     least_read = FEW_SCANNED_ROWS if reads_many else SCANNED_ROWS

@@ -1,5 +1,6 @@
-"""Estimate a program's runs on less data, from one recording and from replays of its statements. A
-replay measures each statement's work per execution on less data. If the program ran a statement
+"""Estimate a program's runs on less data, from one recording and from replays of its statements.
+
+A replay measures each statement's work per execution on less data. If the program ran a statement
 once per row of another statement (its parent), the number of executions follows from the parent's
 rows. All other statements keep their recorded number of executions.
 """

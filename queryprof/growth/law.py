@@ -1,7 +1,8 @@
-"""Fit a law to a few measured points: how a figure grows with a size. VM steps and counts have no
-noise, so a sum of a few powers fits them almost exactly: a line, a logarithm, a square, a cube, n
-log n, or another power. The constant term is ignored. For random or paged data, no sum fits
-exactly, and the slope decides: how fast the increase itself increases.
+"""Fit a law to a few measured points: how a figure grows with a size.
+
+VM steps and counts have no noise, so a sum of a few powers fits them almost exactly: a line, a
+logarithm, a square, a cube, n log n, or another power. The constant term is ignored. For random or
+paged data, no sum fits exactly, and the slope decides: how fast the increase itself increases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Count the rows of all tables in the SQLite databases that this process has open. The queries run
-on the program's own connections, because only these see an open transaction or an in-memory
-database.
+"""Count the rows of all tables in the SQLite databases that this process has open.
+
+The queries run on the program's own connections, because only these see an open transaction or an
+in-memory database.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def count_table_rows() -> Counts:
 
 
 def keys_of_tables(several: Sequence[Counts]) -> dict[str, tuple[int, str]]:
-    """Map each table's name to its key in the counts. If several connections have a table of the
-    same name, choose the table whose rows changed most. The other tables may belong to earlier
-    tests.
+    """Map each table's name to its key in the counts.
+
+    If several connections have a table of the same name, choose the table whose rows changed most.
+    The other tables may belong to earlier tests.
     """
     keys = sorted({key for counts in several for key in counts})
     changes = {key: _change([counts.get(key, 0) for counts in several]) for key in keys}

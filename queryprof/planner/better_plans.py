@@ -11,8 +11,9 @@ COMPARED = re.compile(r"[=<>]+")
 
 
 def is_better_plan(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or sorts less, without more scans. A MULTI-INDEX
-    OR that replaces a scan may add a sort.
+    """Return whether a plan searches by more terms or sorts less, without more scans.
+
+    A MULTI-INDEX OR that replaces a scan may add a sort.
     """
     is_or = any("MULTI-INDEX OR" in step for step in after) and scan_count(after) < scan_count(
         before

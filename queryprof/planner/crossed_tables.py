@@ -1,4 +1,5 @@
 """Find two tables that a join multiplies: each row of one is combined with each row of the other.
+
 The source is SQLite's bytecode of the statement (EXPLAIN; https://www.sqlite.org/opcode.html
 describes the opcodes). A search begins with a Seek, whose registers hold values of the loops around
 it. Two searches multiply their rows if no value leads from one search to the other.
@@ -82,7 +83,7 @@ def crossed_root_pages(program: Sequence[Operation]) -> tuple[int, ...]:
         pair = {one.cursor, other.cursor}
         is_inside = one.at < other.at < one.end
         is_linked = not {one.cursor, UNKNOWN}.isdisjoint(ancestors[other.cursor])
-        is_used = any(pair <= found for found in ancestors.values())  # each pair is looked up
+        is_used = any(pair <= found for found in ancestors.values())  # a lookup per pair
         if not is_inside or is_linked or is_used:
             continue
         if not _is_compared(program, one, other, sources):

@@ -256,7 +256,7 @@ class Executor:
         limit_ns: float,
         most_rows: int | None,
     ) -> dict[str, tuple[float, int | None, int | None, int, str]]:
-        """Execute a statement on copies, alternating, and read at most `most_rows` (all if None).
+        """Execute a statement on copies by turns, and fetch at most `most_rows` (None for all).
 
         Returns:
             By copy: the least time (ns) of the rounds, VM steps, page fetches (None if unknown),

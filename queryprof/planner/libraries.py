@@ -1,5 +1,6 @@
-"""The SQLite libraries of the judge (sqlite3 and apsw), with counters of the statements' work. This
-module imports only the standard library, and apsw if requested.
+"""The SQLite libraries of the judge (sqlite3 and apsw), with counters of the statements' work.
+
+This module imports only the standard library, and apsw if requested.
 """
 
 from __future__ import annotations

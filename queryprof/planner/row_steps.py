@@ -1,7 +1,8 @@
 """Count a scan's VM steps per row in SQLite's bytecode of the statement (EXPLAIN;
-https://www.sqlite.org/opcode.html describes the opcodes). A loop over a table begins after a Rewind
-and ends with the Next that jumps back to its beginning. A comparison that jumps to this Next skips
-a row.
+https://www.sqlite.org/opcode.html describes the opcodes).
+
+A loop over a table begins after a Rewind and ends with the Next that jumps back to its beginning. A
+comparison that jumps to this Next skips a row.
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ class StatementTrial:
     def _better_indexes(
         self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
     ) -> tuple[list[TriedIndex], Steps]:
-        """Return the indexes that improve a plan, and the better plan; else the known ones."""
+        """Return the indexes that improve a plan, and the better plan; else `known`, `before`."""
         new = [index for index in indexes if not self._exists(index)]
         after, used = self.plan_with(new)
         if used and is_better_plan(before, after):
@@ -288,8 +288,8 @@ class StatementTrial:
     def _with_equalities(
         self, taken: tuple[TriedIndex, ...], columns: ColumnsByTable
     ) -> tuple[TriedIndex, ...]:
-        """Return the indexes with further equality columns in front. The planner prefers a sorted
-        index to an index that finds fewer rows, because it does not know the row counts.
+        """Return the indexes with further equality columns in front. The planner prefers an index
+        in sort order to an index with fewer rows, because it does not know the row counts.
         """
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):

@@ -89,8 +89,9 @@ def _authorize_reading(action: int, what: str | None, inside: str | None, *_: ob
 
 
 def _count_rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
-    """Count the rows of analyzed ordinary tables, within COUNTING_S seconds. Views are skipped,
-    because counting their rows would execute their SQL.
+    """Count the rows of analyzed ordinary tables, within COUNTING_S seconds.
+
+    Views are skipped, because counting their rows would execute their SQL.
     """
     end_s = time.monotonic() + COUNTING_S
     connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_CHECKS)

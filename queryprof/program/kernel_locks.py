@@ -1,4 +1,5 @@
 """Find the processes that hold locks on a database's files, in the kernel's list (proc_locks(5)).
+
 This module never opens the database's files, because closing a file would release all locks that
 this process holds on the file. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
 https://www.sqlite.org/walformat.html).

@@ -1,6 +1,8 @@
 """Hash the program's source files at the end of its recording. queryprof shows lines of a source
-file only if the file still has the recorded hash. A trace from someone else may name any of your
-files, but its author cannot know the hashes of their contents.
+file only if the file still has the recorded hash.
+
+A trace from someone else may name any of your files, but its author cannot know the hashes of their
+contents.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ NO_FACTS = ("", 0, 0)
 
 def is_from_this_boot(region: Region) -> bool:
     """Return whether a region (the memory of a recording) was recorded on this machine since the
-    last boot. This process's own region has no path. All other regions have the boot id, which only
-    this machine knows. Files that a foreign region names must not be hashed, because queryprof
-    would then show their lines.
+    last boot.
+
+    This process's own region has no path. All other regions have the boot id, which only this
+    machine knows. Files that a foreign region names must not be hashed, because queryprof would
+    then show their lines.
     """
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
     return not region.path or bool(boot and boot == boot_id())

@@ -55,6 +55,7 @@ def creates_tasks(text: str, line: int) -> bool:
 @cache
 def needs_previous_row(text: str, line: int) -> bool:
     """Return whether a query in a loop takes an argument that comes from the previous query's row.
+
     The function follows assignments from the query to the loop's end, and from its start to the
     query. A query that takes the item of a `for` loop does not count, because it runs once per
     item.
@@ -173,8 +174,10 @@ def _function_bodies(text: str) -> dict[str, list[ast.stmt]]:
 
 def innermost_loop(text: str, frame: Frame, called: str) -> Frame | None:
     """Return the innermost loop of the frame's function that repeats its call, as a frame at the
-    loop's line. Returns None without a loop. Returns ENDLESS for a loop that takes its items from a
-    queue, and for a `while True` that waits for work or has no `break` or `return`.
+    loop's line.
+
+    Returns None without a loop. Returns ENDLESS for a loop that takes its items from a queue, and
+    for a `while True` that waits for work or has no `break` or `return`.
 
     Args:
         called: the function that the frame called; "" if it called a driver.
@@ -236,8 +239,10 @@ def spans_line(node: ast.expr | ast.stmt, line: int) -> bool:
 def _calls_per_item(
     node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
 ) -> bool:
-    """Return whether a comprehension makes the call once per item. A call outside the comprehension
-    does not count. A call in its first iterable does not count either, because it runs only once.
+    """Return whether a comprehension makes the call once per item.
+
+    A call outside the comprehension does not count. A call in its first iterable does not count
+    either, because it runs only once.
     """
     if frame.function.endswith(FRAMES_OF_ITEMS):
         return True
@@ -285,8 +290,9 @@ def _names_by_line(text: str) -> Mapping[int, Counter[str]]:
 
 
 def _always_leaves(body: list[ast.stmt]) -> bool:
-    """Return whether a loop's body always ends the loop, unless it raises or continues. Such a loop
-    retries work that must succeed once.
+    """Return whether a loop's body always ends the loop, unless it raises or continues.
+
+    Such a loop retries work that must succeed once.
     """
     return any(_leaves_loop(statement) for statement in body)
 

@@ -91,7 +91,7 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
     }
     for rows, kind in reductions:
         if _root_name(rows) in items or _takes_each_row(rows):
-            continue  # an item's own collection, which an earlier query may have loaded; or a text
+            continue  # an item's own collection, maybe loaded by an earlier query, or a text
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):

@@ -1,5 +1,6 @@
-"""Read the program's source: its loops, lines and uses of rows. A trace may name any file, so this
-module uses a file only if its hash is in the trace.
+"""Read the program's source: its loops, lines and uses of rows.
+
+A trace may name any file, so this module uses a file only if its hash is in the trace.
 """
 
 from __future__ import annotations

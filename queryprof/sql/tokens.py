@@ -63,6 +63,7 @@ class Token(NamedTuple):
 
 def cache_by_statement(function: Callable[[str], Made]) -> Callable[[str], Made]:
     """Cache a function of a statement: many results for short statements, few for long statements.
+
     The limit keeps a file of very long statements from filling the memory.
     """
     of_short, of_long = lru_cache(4096)(function), lru_cache(64)(function)

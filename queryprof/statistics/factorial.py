@@ -57,10 +57,12 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The analysis of an experiment. `effects` has single factors first, then pairs, and so on.
-    Shares are of the total variation (0 to 1), and are 0 without variation. `mean` is q0: the mean
-    response, or the geometric mean in the multiplicative model. The standard error applies to the
-    mean and to every effect; in the multiplicative model, it is on the logarithmic scale.
+    """The analysis of an experiment.
+
+    `effects` has single factors first, then pairs, and so on. Shares are of the total variation (0
+    to 1), and are 0 without variation. `mean` is q0: the mean response, or the geometric mean in
+    the multiplicative model. The standard error applies to the mean and to every effect; in the
+    multiplicative model, it is on the logarithmic scale.
     """
 
     is_multiplicative: bool
@@ -108,8 +110,10 @@ class _ResponseScale:
 
 
 def design_trials(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
-    """Return all trials in the order to run them. The order is random within each replication, so
-    that changes during the experiment (a warm cache, a fuller disk) do not look like a factor.
+    """Return all trials in the order to run them.
+
+    The order is random within each replication, so that changes during the experiment (a warm
+    cache, a fuller disk) do not look like a factor.
     """
     _check_factors(factors)
     if replications < 1:

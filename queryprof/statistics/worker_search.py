@@ -143,8 +143,9 @@ class SteadyWorkerSearch:
         self, points: tuple[WorkersResult, ...], leader: WorkersResult
     ) -> list[int]:
         """Return the leader and its most promising rival; the number with fewer intervals comes
-        first. Return [] if every rival is certainly lower, or was measured often enough to count as
-        equal.
+        first.
+
+        Return [] if every rival is certainly lower, or was measured often enough to count as equal.
         """
         rivals = [
             point
