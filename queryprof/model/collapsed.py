@@ -12,7 +12,7 @@ class CollapsedFigures:
 
     Attributes:
         count: number of unlisted processes.
-        wall_ns: sum of their run times.
+        wall_ns: sum of the unlisted processes' run times.
         start_unix_ns, end_unix_ns: start of the first unlisted process, and end of the last.
         executing: number of processes that executed statements, including listed processes.
         executing_wall_ns: sum of the run times of the `executing` processes.
