@@ -16,7 +16,9 @@ WAITING = "waiting"
 COMPUTING = "computing"
 HOLDING = "C code that holds the GIL"
 UNKNOWN = "unknown"
-"""The category of a stall that has no cause for more than half of its time."""
+"""The category of a stall that neither the database nor garbage collection explains, and whose CPU
+time is unknown.
+"""
 
 MAJORITY = 0.5
 

@@ -13,7 +13,7 @@ from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS, UNCOUNT
 Key = TypeVar("Key", bound=Hashable)
 
 NOTABLE_SHARE = 0.95
-"""If a group's own time is a smaller share of its total time, reports show both times."""
+"""If a group's own time is a smaller share of its total time, its nested calls count as notable."""
 
 
 class Totals(NamedTuple):

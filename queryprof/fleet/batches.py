@@ -206,7 +206,7 @@ class Batches:
             _move_lost(self._handle, batch.handle)
 
     def _next_time(self) -> int:
-        """Return the current time (ns), or a later time if a batch already has this time."""
+        """Return the current time (ns), or a later time if a batch is as new."""
         known = [_time_in_name(name) + 1 for name in ["", *os.listdir(self._handle)]]
         return max(time.time_ns(), *known)
 

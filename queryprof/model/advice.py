@@ -39,7 +39,7 @@ class DatabaseChange:
         bytes: growth of the file.
         insert_ns: extra time per insert into the table; None if unknown or without recorded
             inserts.
-        inserts: number of rows that the recording inserted into the table.
+        inserts: number of recorded inserts into the table.
     """
 
     sql: str
@@ -63,7 +63,7 @@ class OutweighedIndexes:
         slower: the statements that become notably slower.
         win_ns: the time that the faster statements save.
         loss_ns: the additional time of inserts and slower statements.
-        inserts: number of rows that the recording inserted into the tables.
+        inserts: number of recorded inserts into the tables.
     """
 
     sql: str

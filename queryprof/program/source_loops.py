@@ -56,8 +56,8 @@ def creates_tasks(text: str, line: int) -> bool:
 def needs_previous_row(text: str, line: int) -> bool:
     """Return whether a query in a loop takes an argument that comes from the previous query's row.
 
-    The function follows assignments from the query to the loop's end, and from its start to the
-    query. A query that takes the item of a `for` loop does not count, because it runs once per
+    The function follows assignments from the query to the loop's end, and from the loop's start to
+    the query. A query that takes the item of a `for` loop does not count, because it runs once per
     item.
     """
     around = [
@@ -173,8 +173,8 @@ def _function_bodies(text: str) -> dict[str, list[ast.stmt]]:
 
 
 def innermost_loop(text: str, frame: Frame, called: str) -> Frame | None:
-    """Return the innermost loop of the frame's function that repeats its call, as a frame at the
-    loop's line.
+    """Return the innermost loop that repeats the frame's call in the same function, as a frame at
+    the loop's line.
 
     Returns None without a loop. Returns ENDLESS for a loop that takes its items from a queue, and
     for a `while True` that waits for work or has no `break` or `return`.

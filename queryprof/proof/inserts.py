@@ -35,7 +35,7 @@ class RecordedInserts:
                 self._recorded[name] = self._recorded.get(name, 0) + query.executions
 
     def recorded_count(self, table: str) -> int:
-        """Return how many rows were inserted into a table during the recording."""
+        """Return the number of recorded inserts into a table."""
         return self._recorded.get(table.lower(), 0)
 
     def extra_insert_ns(self, table: str) -> float | None:
