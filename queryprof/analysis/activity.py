@@ -1,5 +1,5 @@
-"""The current activity: what each statement and call site did between two consecutive reads of the
-recordings.
+"""The current activity of each statement and call site: the work between two consecutive reads of
+the recordings.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class BusyStatement:
-    """One statement from one line.
+    """The activity of one statement on one line of the program.
 
     Attributes:
         callers: the most expensive call path to the line.
-        busy: time in the database divided by wall time. 1 means one thread all the time.
+        busy: time in the database divided by wall time; 1 means that one thread was in the database
+            all the time.
         executions_per_s: 0 if the program only fetched rows of earlier executions.
         mean_ns: the mean time of an execution, with its fetches; None if no execution began.
         vm_steps: SQLite's VM steps per execution; None if unknown.
@@ -59,8 +60,8 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True)
 class LiveActivity:
-    """The activity of all processes. `statements` follow the sort key; `held` begins with the lock
-    that was held longest.
+    """The activity of all processes. `statements` are sorted by the sort key; `held` begins with
+    the lock that was held longest.
     """
 
     processes: tuple[SeenProcess, ...]

@@ -1,4 +1,4 @@
-"""The rules for judging a test: which statements are checked, and what counts as worse."""
+"""The rules for judging a test: which statements are checked, and which changes are regressions."""
 
 from __future__ import annotations
 

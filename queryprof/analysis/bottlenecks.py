@@ -19,10 +19,10 @@ VITAL_SHARE = 0.8
 
 
 class Bottleneck(NamedTuple):
-    """One statement from one call site.
+    """The figures of one statement at one call site.
 
     Attributes:
-        rank: from 1.
+        rank: the position in the ranking, from 1.
         share: this pair's share of the database time (0 to 1). cumulative_share: the share of this
             and all higher ranks.
         callers: up to five callers of the call site, each with its time in ns, most expensive

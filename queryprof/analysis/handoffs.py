@@ -18,9 +18,9 @@ QUEUE_SIGN_SHARE = 0.01
 
 
 ONE_BY_ONE_NS = 100_000
-"""The median wait for an idle thread or loop is shorter: 9 to 15 us on a quiet machine
-(benchmarks/loops.py). A longer median means that waits overlap, or that the loop or threads are
-busy.
+"""If the median wait is shorter, the thread or loop was idle: such waits take 9 to 15 us on a quiet
+machine (benchmarks/loops.py). A longer median means that waits overlap, or that the loop or threads
+are busy.
 """
 
 

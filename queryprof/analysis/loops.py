@@ -84,7 +84,8 @@ class LoopSummary:
     """The figures of one event loop.
 
     Attributes:
-        utilization: the share (0 to 1) of its run time in which the loop was busy; None if unknown.
+        utilization: the share (0 to 1) of the loop's run time in which the loop was busy; None if
+            unknown.
         mean_waiting: the mean number of ready callbacks when a step began; None if unknown.
     """
 

@@ -25,8 +25,8 @@ MIN_NS = 1_000_000
 """A statement with a shorter total time gets no mark."""
 
 FEW_SCANNED_ROWS = 100
-"""A scan of this many rows for one takes as long as the whole call does with an index (measured
-from Python in memory: 3.3 us, of which an index saves 2.0).
+"""Scanning this many rows to find one takes longer than the rest of the call: 2.0 of 3.3 us,
+measured from Python with a database in memory.
 """
 
 ALL_SCANNED_ROWS = 100_000
@@ -75,7 +75,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
 
     Args:
         plans: the statement's plans; empty if unknown.
-        share: of the database time.
+        share: the statement's share of the database time.
     """
     if share < MIN_SHARE or totals.self_ns < MIN_NS or not totals.executions:
         return None

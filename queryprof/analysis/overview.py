@@ -1,4 +1,4 @@
-"""The overview: how long the program ran, its time in the database, and what is unknown."""
+"""The overview: how long the program ran, its time in the database, and which data is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COARSE_TICK_NS = 10
 """Clock ticks of this length or more are too long to time the fetch of a row, about 100 ns."""
 
 SHOWN_SPANS = 3
-"""The most span names in a caution."""
+"""The maximum number of span names in a caution."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""What processes did in a short period: their newest calls, lock waits, lock holds and stalls."""
+"""The activity of processes in a short period: their newest calls, lock waits, lock holds and
+stalls.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ class RecentStatement:
 
 @dataclass(frozen=True, slots=True)
 class RecentActivity:
-    """What processes did in a period.
+    """The activity of processes in a period.
 
     Attributes:
         calls: finished calls and calls in progress, by start.
@@ -111,7 +113,7 @@ def clock_time(at_unix_ns: int) -> str:
 
 
 def recent_activity(report: Report, period: Period) -> RecentActivity:
-    """Return what the processes of a profile did in a period. The profile must have the newest
+    """Return the activity of a profile's processes in a period. The profile must have the newest
     calls.
     """
     profile = report.profile

@@ -35,7 +35,7 @@ class Report:
         profile: the recorded data. Output formats read plans, exemplars and the timeline directly
             from the profile.
         sort: the order of the ranking and the views; a key of `analysis.totals.SORT_KEYS`.
-        top: the most rows of the ranking, of each view and of each list; None for all.
+        top: the maximum number of rows in the ranking, in each view and in each list; None for all.
     """
 
     profile: Profile

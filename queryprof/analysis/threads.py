@@ -11,9 +11,9 @@ from queryprof.model import Profile, Thread, ThreadUsage
 def process_namer(profile: Profile) -> Callable[[Thread], str]:
     """Return a function that names a thread's process.
 
-    The name is "process 12". It is "" if there is one process, or if the thread belongs to all
-    processes. If several processes have the same id, as in containers, the name includes the host.
-    If the host is also the same, it includes a number.
+    The name is "process 12". The name is "" if there is one process, or if the thread belongs to
+    all processes. If several processes have the same id, as in containers, the name includes the
+    host. If the host is also the same, the name includes a number.
     """
     if profile.process_count == 1:
         return lambda _: ""

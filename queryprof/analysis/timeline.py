@@ -15,7 +15,8 @@ class TimelineInterval:
     Attributes:
         start_ns: the time since the start of the run.
         calls_per_s, rows_per_s: driver calls and rows per second.
-        busy: database time divided by the interval's length. 1 means one thread all the time.
+        busy: database time divided by the interval's length; 1 means that one thread was in the
+            database all the time.
     """
 
     start_ns: int

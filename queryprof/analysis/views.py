@@ -30,7 +30,7 @@ class CallerShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ViewRow:
-    """One row of a view. `callers` are its most expensive call sites, at most five."""
+    """One row of a view. `callers` are the row's most expensive call sites, at most five."""
 
     name: str
     totals: Totals

@@ -24,8 +24,8 @@ Cost = tuple[int, ...]
 """Executions, rows and further figures of one statement."""
 
 _SAME_WORDS = 0.4
-"""A new statement replaces a missing statement only if they share more than this share of their
-words.
+"""A new statement replaces a missing statement only if both statements share more than this share
+of their words.
 """
 
 

@@ -1,8 +1,8 @@
 """Keep windows (the files of ended recording periods) that wait to be sent to the store.
 
     PLACE/.queryprof-ship/taken-TIME/  the files of one batch: a window, service and version
-                         /sent-TIME/ a batch that is in the store, to be deleted /lost-TIME-N/ an
-                         empty directory: N windows were dropped to save space
+                         /sent-TIME/   a batch that is in the store, to be deleted
+                         /lost-TIME-N/ an empty directory: N windows were dropped to save space
 
 Each step is one rename, so the next run can continue after a kill at any moment. A sent batch is
 renamed before it is deleted. Otherwise, a half-deleted batch would be sent again, incomplete, under
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     """A file of a batch.
 
     Attributes:
-        path: valid while the descriptor of its directory is open.
+        path: a path that is valid while the batch is open.
         continues: whether a later file has the executions that were still in progress at the end of
             this file.
     """

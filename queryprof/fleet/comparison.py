@@ -1,4 +1,4 @@
-"""Compare two versions of a service: find what got worse on the hosts of the later version.
+"""Compare two versions of a service: find regressions on the hosts of the later version.
 
 Each host is one observation. The ratio of two versions is the ratio of the geometric means over
 their hosts. The confidence interval of the ratio is Welch's, for unequal variances (B. L. Welch,

@@ -26,10 +26,10 @@ SEVERAL = "(several)"
 
 Row = tuple[Any, ...]
 Key = tuple["Owner", str, str, str, str]
-"""Owner, statement, path, span, operation."""
+"""The key of a row: owner, statement, path, span and operation."""
 
 Flat = tuple["Owner", tuple[str, ...], Row]
-"""Owner, the other key columns, and the columns after the window."""
+"""A row in parts: owner, the other key columns, and the columns after the window."""
 
 
 class Owner(NamedTuple):

@@ -53,7 +53,7 @@ class Growth:
     """How one figure of a statement grows.
 
     Attributes:
-        statement: its text, or ALL.
+        statement: the statement's text, or ALL.
         figure: VM_STEPS, EXECUTIONS or ROWS.
         law: the fitted law of the figure, as a function of `sizes`.
         each: the law of one execution's VM steps; None for other figures.

@@ -143,7 +143,7 @@ def fit_law(sizes: Sequence[float], figures: Sequence[float]) -> Law:
 
 
 def _levels_off(x: Sequence[float], y: Sequence[float]) -> bool:
-    """Return whether a figure stops growing."""
+    """Return whether a figure stops growing (see LEVELS_OFF)."""
     logs = [log(one) for one in x]
     rises = [(b - a) / (d - c) for (a, b), (c, d) in zip(pairwise(y), pairwise(logs), strict=True)]
     return rises[-1] < LEVELS_OFF * max(rises[:-1])

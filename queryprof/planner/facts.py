@@ -1,4 +1,4 @@
-"""What findings ask SQLite's planner: the Planner protocol and its results."""
+"""Define the Planner protocol, through which findings use SQLite's planner, and its results."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class RowSteps:
     def estimate_remaining_rows(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
-        """Estimate from an execution's VM steps how many rows it would still read with an index on
-        these columns. Return the minimum and the maximum.
+        """Estimate from an execution's VM steps how many rows the execution would still read with
+        an index on these columns. Return the minimum and the maximum.
 
         Args:
             steps: the VM steps of the execution. read: the rows that it read. returned: the rows

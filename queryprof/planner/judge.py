@@ -259,9 +259,9 @@ class Executor:
         """Execute a statement on copies by turns, and fetch at most `most_rows` (None for all).
 
         Returns:
-            By copy: the least time (ns) of the rounds, VM steps, page fetches (None if unknown),
-                rows, and a hash of the rows in any order. Rounds end early after `enough_ns`. A
-                round is interrupted after `limit_ns`, which then is its time.
+            By copy: the shortest time (ns) of all rounds, VM steps, page fetches (None if unknown),
+                rows, and a hash of the unordered rows. Rounds end early after `enough_ns`. A round
+                is interrupted after `limit_ns`, which then is its time.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()

@@ -44,7 +44,7 @@ MAX_SCRIPTS = 1_000_000
 """The maximum number of characters in all scripts together."""
 
 MAX_SEMICOLONS = 100
-"""The most semicolons in one statement, such as a trigger."""
+"""The maximum number of semicolons in one statement, such as a trigger."""
 
 COLUMNS_OF_PAGE = (
     "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_list(s.name) AS t,"

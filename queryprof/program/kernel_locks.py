@@ -39,8 +39,8 @@ class LockOwner:
     Attributes:
         pid: 0 if the kernel does not report the process id, because the process runs in another
             container or the lock belongs to an open file description.
-        does: what the process does with its lock; an entry of ORDER. command: the command line;
-            empty if unreadable.
+        does: the state of the lock in words, an entry of ORDER. command: the command line; empty if
+            unreadable.
     """
 
     pid: int

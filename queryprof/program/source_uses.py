@@ -16,8 +16,9 @@ ADDS = frozenset({"append", "extend", "add"})
 """Methods that add objects to a collection, such as an ORM relation."""
 
 COUNT, SUM, EXISTS, FIRST, FILTER = "count", "sum", "exists", "first", "filter"
-"""The kinds of reductions: all that the program needs from the rows is their number, a sum (or
-minimum or maximum), whether there are any, the first of them, or those that match a condition.
+"""The kinds of reductions. The program needs only the number of rows (COUNT), a sum, minimum or
+maximum (SUM), whether there are rows (EXISTS), the first rows (FIRST), or the rows that match a
+condition (FILTER).
 """
 
 REDUCERS = {

@@ -147,7 +147,7 @@ class _JoinedQuery:
         parameters = Parameters()
         first = parameters.number_parameters(outer.sql.strip().rstrip(";"), outer.values)
         tree = parse_statement(first)
-        first = node_sql(tree) if tree else first  # in one line
+        first = node_sql(tree) if tree else first  # on one line
         before = parameters.count
         select = plain_select(parameters.number_parameters(inner.sql, inner.values))
         if not select or not select.args.get("where"):

@@ -93,7 +93,7 @@ def prove(
             interpreter.
 
     Raises:
-        ProofError: the database cannot be copied, or is not the recorded one.
+        ProofError: the database cannot be copied, or is not the recorded database.
     """
     start_s = time.monotonic()
     path = _database_to_copy(database)

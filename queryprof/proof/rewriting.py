@@ -56,7 +56,8 @@ class Rewriting:
     """One way to rewrite a statement.
 
     Attributes:
-        sql: the new text, as a program would write it. how: what else to change.
+        sql: the new text, as a program would write it. how: further changes to the program, in
+            words.
     """
 
     sql: str

@@ -1,7 +1,9 @@
-"""Search for indexes: build candidates on a copy, measure, and keep indexes that save more than
-they cost. The search is lazy greedy. An index can only save less once other indexes exist. So a
-candidate need not be built again if its last known savings are below another candidate's current
-savings (M. Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1978).
+"""Search for indexes: build candidates on a copy, measure, and keep indexes that are worth their
+cost.
+
+The search is lazy greedy. An index can only save less once other indexes exist. So a candidate need
+not be built again if its last known savings are below another candidate's current savings (M.
+Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1978).
 """
 
 from __future__ import annotations
@@ -48,9 +50,7 @@ MAX_INDEXES = 12
 MAX_CANDIDATES = 150
 
 ROUNDS, ENOUGH_NS = 3, 10_000_000
-"""The maximum number of executions to measure a statement, and the total time (ns) after which
-fewer are enough.
-"""
+"""The maximum number of executions of a measurement, and the time (ns) after which it ends."""
 
 LONG_NS = 20_000_000
 """If a statement takes longer than this (ns), the search measures only one sample."""
@@ -185,7 +185,7 @@ class ChangeSearch:
         return tuple(dict.fromkeys(best.values()))
 
     def _indexes_with_bounds(self) -> dict[Team, float]:
-        """Return the planner's indexes for a statement, with an upper bound of their savings."""
+        """Return the planner's indexes, each with an upper bound of its savings (ns)."""
         found: dict[Team, float] = {}
         for query in self.queries:
             first = query.samples[0]
@@ -278,7 +278,7 @@ class ChangeSearch:
         self.judge.execute(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
     def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
-        """Return the mean time (ns) of one execution, over samples of at most `limit_ns`."""
+        """Return the mean time (ns) of one execution; a sample counts at most `limit_ns`."""
         found = self._measured_samples(query, copy, limit_ns)
         if query.writes and is_same_work(found, self.base.get(query.statement, ())):
             return self.base_ns(query)  # any difference is noise
@@ -314,8 +314,7 @@ class ChangeSearch:
         )
 
     def _try_analyze(self, bound: float) -> None:
-        """Choose ANALYZE if no index is expected to save clearly more, because ANALYZE does not
-        slow down writes.
+        """Choose ANALYZE, which slows down no writes, unless an index may save clearly more.
 
         If an index later makes it unnecessary, `_remove_useless` removes ANALYZE again.
         """

@@ -61,7 +61,7 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PlayOrder:
-    """The order to the player: what to play, how, and where to write the result.
+    """The settings of a player: the workload, the database, and the path of the result.
 
     Attributes:
         recorded_trace: the trace next to the workload.
@@ -257,7 +257,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.state == INSIDE and not is_inside and verb_of(text) not in BEGINS:
         connection.execute("BEGIN")
     if one.operation == "executescript":
-        if is_inside:  # like the driver
+        if is_inside:  # as the driver does
             connection.execute("COMMIT")
         for statement in split_script(text):
             connection.execute(statement).fetchall()

@@ -19,7 +19,7 @@ class Trigger:
 
     Attributes:
         event: INSERT, UPDATE or DELETE.
-        table: in lower case.
+        table: the table's name in lower case.
         columns: columns whose UPDATE fires the trigger, in lower case; empty for all.
     """
 

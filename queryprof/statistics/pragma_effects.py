@@ -21,7 +21,7 @@ RISKS = {
     ("synchronous", "normal"): LAST_COMMITS,
     ("synchronous", "1"): LAST_COMMITS,
 }
-"""What a crash or power failure may cost with a setting
+"""The possible damage of a crash or power failure with a setting
 (https://www.sqlite.org/pragma.html#pragma_synchronous).
 """
 
@@ -49,7 +49,7 @@ class PragmaCombination:
 
     Attributes:
         database_s: database time of each replication.
-        risks: what may be lost with this setting.
+        risks: the possible damage with this setting, in words.
     """
 
     pragmas: tuple[tuple[str, str], ...]

@@ -6,7 +6,7 @@ starting at the median, of the estimate in P. J. Huber, Robust Estimation of a L
 (1964).
 
 Intervals vary in proportion to their operations. The variation is estimated from all numbers of
-workers together, so a few intervals of each are enough.
+workers together, so a few intervals for each number are enough.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 An exponential histogram of scale 4 has 16 buckets per octave, like queryprof's histograms. The
 middle of a queryprof bucket determines its exponential bucket. The result is off by at most one
-bucket (4.4%) (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram).
-Counts, sums and the largest value are exact.
+bucket, which is 4.4%
+(https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram). Counts, sums
+and the largest value are exact.
 """
 
 from __future__ import annotations
