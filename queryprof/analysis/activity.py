@@ -1,4 +1,6 @@
-"""The current activity: what each statement and call site did between two readings."""
+"""The current activity of each statement and call site: the work between two consecutive reads of
+the recordings.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,15 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class BusyStatement:
-    """One statement from one line.
+    """The activity of one statement on one line of the program.
 
     Attributes:
         callers: the most expensive call path to the line.
-        busy: time in the database divided by wall time. 1 means one thread all the time.
-        executions_per_s: 0 while only rows of earlier executions are fetched.
+        busy: time in the database divided by wall time; 1 means that one thread was in the database
+            all the time.
+        executions_per_s: 0 if the program only fetched rows of earlier executions.
         mean_ns: the mean time of an execution, with its fetches; None if no execution began.
-        vm_steps: per execution; None if unknown.
+        vm_steps: SQLite's VM steps per execution; None if unknown.
     """
 
     statement: str
@@ -36,8 +39,8 @@ class BusyStatement:
 
 @dataclass(frozen=True, slots=True)
 class BusyLoop:
-    """An event loop: the 99th percentile of the lag of its timers and heartbeats (None without
-    any), and how often it was blocked.
+    """An event loop. `lag_p99_ns` is the 99th percentile of the timers' and heartbeats' lag, or
+    None if there were none; `stalls` counts how often the loop was blocked.
     """
 
     pid: int
@@ -57,8 +60,8 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True)
 class LiveActivity:
-    """All processes together. Statements have the order of the sort key; locks held longest come
-    first.
+    """The activity of all processes. `statements` are sorted by the sort key; `held` begins with
+    the lock that was held longest.
     """
 
     processes: tuple[SeenProcess, ...]
@@ -76,8 +79,8 @@ SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
 
 
 def combine_activity(processes: Iterable[ProcessActivity], sort: str = "time") -> LiveActivity:
-    """Return the activity of the processes. The statements are sorted by `busy`, or by another key
-    of SORT_KEYS, largest first.
+    """Combine the activity of several processes. `sort` is a key of SORT_KEYS; the statement with
+    the largest value comes first.
     """
     known = list(processes)
     groups: dict[tuple[str, Frame | None], list[tuple[Activity, int]]] = {}

@@ -1,4 +1,4 @@
-"""The rules for judging a test: which statements are checked, and what counts as worse."""
+"""The rules for judging a test: which statements are checked, and which changes are regressions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ IGNORED = r"SAVEPOINT|RELEASE|ROLLBACK TO|BEGIN"
 """Statements that frameworks execute around tests, matched at the start of the statement."""
 
 REPEATS = 10
-"""More executions than this, of one statement from one call site in one test, are a repeat: the
-sign of an N+1 query.
+"""If one call site executes one statement more often than this in one test, the statement is
+reported as a repeat (N+1 query).
 """
 
 SCANNED_ROWS = 1000
@@ -19,12 +19,14 @@ SCANNED_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class RegressionRules:
-    """What counts as worse.
+    """The changes that count as a regression.
 
     Attributes:
-        fail_on: any of counts (executions, rows, new statements), plans and vmsteps.
+        fail_on: the kinds of change that fail a test: "counts" (executions, rows, new statements),
+            "plans", "vmsteps".
         ignore: a pattern of statements to skip.
-        vm_steps_tolerance: a share. Between equal versions of SQLite it is 0.
+        vm_steps_tolerance: the allowed increase in VM steps, as a share. The same version of SQLite
+            needs no tolerance, and 0 applies.
     """
 
     fail_on: frozenset[str] = frozenset({"counts", "plans", "vmsteps"})

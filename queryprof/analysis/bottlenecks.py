@@ -19,14 +19,16 @@ VITAL_SHARE = 0.8
 
 
 class Bottleneck(NamedTuple):
-    """One statement from one call site.
+    """The figures of one statement at one call site.
 
     Attributes:
-        rank: from 1.
-        share, cumulative_share: of the database time (0 to 1), alone and with all ranks before.
-        callers: the most expensive call paths to the call site, at most five.
+        rank: the position in the ranking, from 1.
+        share: this pair's share of the database time (0 to 1). cumulative_share: the share of this
+            and all higher ranks.
+        callers: up to five callers of the call site, each with its time in ns, most expensive
+            first.
         plans: the query plans of the statement, from all call sites; empty if unknown.
-        files: SQLite's work on files; None if no work was seen.
+        files: SQLite's reads, writes, syncs and lock waits; None if none were recorded.
     """
 
     rank: int
@@ -41,7 +43,7 @@ class Bottleneck(NamedTuple):
 
     @property
     def mark(self) -> Mark | None:
-        """The problem of the statement's work, if it takes a notable time."""
+        """The statement's likeliest problem (see `analysis.marks`), or None."""
         return mark_of(self.statement, self.plans, self.totals, self.share)
 
 
@@ -113,7 +115,7 @@ def rank_bottlenecks(
 
 
 def _count_vital(spent_ns: list[int], database_ns: int) -> int:
-    """Return how many of the largest values make up VITAL_SHARE of the whole."""
+    """Return how many of the largest times add up to VITAL_SHARE of the database time."""
     reached = 0
     for rank, ns in enumerate(spent_ns, 1):
         reached += ns
@@ -125,7 +127,7 @@ def _count_vital(spent_ns: list[int], database_ns: int) -> int:
 def calls_by_statement_site(
     profile: Profile, sites: Sites
 ) -> Mapping[tuple[str, Place], list[Aggregate]]:
-    """Return the aggregates by statement and call site, without groups that have no call."""
+    """Group the aggregates by statement and call site. Groups without calls are omitted."""
     groups: dict[tuple[str, Place], list[Aggregate]] = {}
     empty = []
     for aggregate in profile.aggregates:
@@ -144,7 +146,7 @@ def calls_by_statement_site(
 
 
 def _callers_by_time(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:
-    """Return the callers of the call site with their times, most expensive first."""
+    """Return up to five callers of the call site with their times, most expensive first."""
     spent: dict[Frame, int] = {}
     for aggregate in members:
         callers = sites.site(aggregate.path).callers

@@ -4,9 +4,9 @@ A database helper is a function that runs SQL from its callers. Many programs ha
 `db.query(sql)`, or several layers of them. The report ranks and shows the helper's caller, and
 names the helper as a detail.
 
-A helper is recognized by two signs. One of its lines runs different statements, because the SQL is
-a variable there. And each of its callers has statements of its own. An ordinary function has a line
-for each statement, or runs the same statements for every caller.
+A helper has two signs. First, one of its lines runs different statements, because the SQL is a
+variable. Second, each of its callers has its own statements. An ordinary function has one line per
+statement, or runs the same statements for every caller.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import NamedTuple
 from queryprof.model import Aggregate, CallPath, Frame
 
 HELPER_STATEMENTS = 4
-"""The fewest different statements that a helper runs."""
+"""A function that runs fewer different statements is not a helper."""
 
 HELPER_CALLERS = 2
-"""The fewest calling functions that a helper has."""
+"""A function with fewer calling functions is not a helper."""
 
 OWN_SHARE = 0.5
-"""More than this share of a helper's statements have a single calling function each."""
+"""In a helper, more than this share of the statements come from exactly one calling function."""
 
 LINE_SHARE = 0.5
-"""At least this share of a helper's statements runs from one line."""
+"""In a helper, a single line runs at least this share of the statements."""
 
 MODULE = "<module>"
-"""The function name of code outside any function. Such code can execute other module code of its
-file.
+"""The function name of code outside any function. Such code can execute other module-level code in
+the same file.
 """
 
 Function = tuple[str, str]
-"""(file, qualified name)"""
+"""The file and qualified name of a function."""
 
 
 Place = tuple[str, str, int] | None
@@ -47,12 +47,12 @@ NO_PLACE = ("", "", 0)
 
 
 class CallSite(NamedTuple):
-    """The place in the program that a call came from.
+    """The line of the program that made a database call.
 
     Attributes:
-        frame: None if the place is unknown.
-        callers: the frames outwards of `frame`, nearest first.
-        helpers: the skipped database helpers, innermost first.
+        frame: the frame of this line; None if unknown.
+        callers: the callers of `frame`, innermost first.
+        helpers: the skipped frames of database helpers, innermost first.
     """
 
     frame: Frame | None
@@ -122,8 +122,8 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
 def _function_uses(
     paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
 ) -> dict[Function, _FunctionUse]:
-    """Return the innermost functions that are not known helpers, as their callers use them.
-    Functions with too few statements or only one path are skipped.
+    """Return each path's innermost function outside the known helpers, with its use by callers.
+    Functions with too few statements or fewer than HELPER_CALLERS paths are skipped.
     """
     starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
     for path, statements in paths:
@@ -137,7 +137,7 @@ def _function_uses(
             continue
         for path, statements in known:
             frames = list(_without_helpers(path, helpers))
-            if len(frames) > 1:  # otherwise no frame would be left to show
+            if len(frames) > 1:  # a helper needs a caller to show
                 uses.setdefault(function, _FunctionUse()).add(frames, statements)
     return uses
 
@@ -170,7 +170,7 @@ def _is_helper(use: _FunctionUse) -> bool:
 
 
 def _have_own_statements(callers: list[tuple[Function, _FunctionUse]]) -> bool:
-    """Return whether most statements come from a single calling function each."""
+    """Return whether most statements come from exactly one calling function."""
     if len({function for function, _ in callers}) < HELPER_CALLERS:
         return False
     users: dict[str, set[Function]] = {}
@@ -182,7 +182,7 @@ def _have_own_statements(callers: list[tuple[Function, _FunctionUse]]) -> bool:
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
-    """Return the call site of a call path. Helpers are skipped while at least one frame is left."""
+    """Return the call site of a call path. Helpers are skipped, except for the outermost frame."""
     if not path:
         return CallSite(None)
     depth = _call_site_index(path, helpers)
@@ -203,8 +203,8 @@ def _call_site_index(path: CallPath, helpers: frozenset[Function]) -> int:
 class Sites:
     """The call sites of a profile's call paths.
 
-    The key of a call site is computed once per path. Equal paths of a profile are mostly the same
-    object, and looking up its address is faster than comparing frames. The object keeps the paths,
+    The key of a call site is computed once per path. Equal paths in a profile are usually the same
+    object, and looking up an address is faster than comparing frames. Sites keeps the paths alive,
     so that no address is reused.
     """
 

@@ -1,4 +1,6 @@
-"""Explain why a single span took long, from other events of the span's thread at that time."""
+"""Explain why a single span took long, from the stalls, lock waits and CPU use recorded during the
+span.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from queryprof.analysis.lock_holders import LockHolders, host_by_process, overla
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 MIN_SHARE = 0.1
-"""A reason with a smaller share of the span's time explains little."""
+"""Reasons that explain a smaller share of the span's time are omitted."""
 
 OTHERS = 0.8
-"""The share of the time in which a span's thread did nothing known. If the other threads computed
-for at least this share of that time, the span may have waited for them.
+"""A share of the span's unexplained time. If other threads computed for at least this share, the
+span may have waited for them.
 """
 
 
@@ -24,9 +26,9 @@ class Delay:
     Attributes:
         kind: "stall" if the event loop of the span's thread was blocked; "lock" if a call of that
             thread waited for a lock; "queue" if the span's functions waited for a free thread;
-            "cpu" if the span's thread computed; "others" if it did nothing known while other
-            threads computed.
-        ns: the part of the span's time; for "others" an upper bound.
+            "cpu" if the span's thread computed; "others" if the span's time is unexplained while
+            other threads computed.
+        ns: how much of the span this reason explains; for "others" an upper bound.
         frame: the frame that blocked the loop, or that took the awaited lock; None if unknown.
         event_count: the number of stalls or waits.
     """
@@ -38,7 +40,7 @@ class Delay:
 
 
 class Delays:
-    """Look up the longest stalls and waits of a profile."""
+    """Explain slow spans with the longest stalls and waits of a profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._loops = profile.loops
@@ -57,8 +59,8 @@ class Delays:
         return tuple(sorted(notable, key=lambda one: -one.ns))
 
     def _thread_delays(self, span: SlowSpan, known_ns: int) -> Iterator[Delay]:
-        """Return the reasons in threads: waiting for a thread, computing, and other threads that
-        computed.
+        """Yield the delays from thread use: waiting for a free thread, computing, and other threads
+        that computed.
         """
         queue_ns = min(span.queue_ns or 0, span.duration_ns)
         if queue_ns:

@@ -11,7 +11,7 @@ from queryprof.model import Profile
 
 @dataclass(slots=True)
 class FileWork:
-    """Sums of file work; times are in ns."""
+    """Sums of SQLite's file operations and lock waits; times are in ns."""
 
     calls: int = 0
     lock_waits: int = 0
@@ -25,7 +25,9 @@ class FileWork:
     write_ns: int = 0
 
     def time_shares(self, self_ns: int) -> tuple[tuple[str, float], ...]:
-        """Return the parts of a statement's own time as shares (0 to 1) that add up to 1."""
+        """Return each activity's share (0 to 1) of a statement's own time. The shares add up to
+        1.
+        """
         parts = {
             "waiting for a lock": self.lock_ns,
             "syncing": self.sync_ns,
@@ -39,7 +41,7 @@ class FileWork:
 
 def file_work_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], FileWork]:
     """Return the file work of each statement at each call site. Statements without file work are
-    missing.
+    omitted.
     """
     found: dict[tuple[str, Place], FileWork] = {}
     for work in profile.file_work:

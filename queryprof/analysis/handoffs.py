@@ -1,4 +1,4 @@
-"""Summarize the work that the program handed to threads, and the waits for it."""
+"""Summarize handoffs: work that the program submitted to threads, and the waits for its results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from queryprof.analysis.summary import Summary, summarize_durations
 from queryprof.model import Distribution, Frame, Handoff, Profile
 
 QUEUE_SIGN_NS = 1_000_000
-"""A shorter mean wait for a thread is no sign of too few threads."""
+"""A shorter mean wait for a thread does not indicate too few threads."""
 
 QUEUE_SIGN_SHARE = 0.01
-"""If all waits together are a smaller share of the run, they are no sign of too few threads."""
+"""Waits that total a smaller share of the run do not indicate too few threads."""
 
 
 ONE_BY_ONE_NS = 100_000
-"""The median wait for an idle thread, or an idle loop, is shorter: 9 to 15 us on a quiet machine
-(benchmarks/loops.py). If the median is longer, the waits overlap, or the loop and the threads are
-busy.
+"""If the median wait is shorter, the thread or loop was idle: such waits take 9 to 15 us on a quiet
+machine (benchmarks/loops.py). A longer median means that waits overlap, or that the loop or threads
+are busy.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class HandoffWaits:
-    """The time that the awaits of a line took in addition to the work in threads.
+    """The time that a line's awaits took on top of the work in threads.
 
     Attributes:
         are_short: True if the waits certainly do not overlap.
@@ -42,9 +42,8 @@ class HandoffSummary:
 
     Attributes:
         program_ns: how long the program ran.
-        queues: True if the work waits longer for a thread than it runs, and longer than its result
-            then waits for the busy loop. If so, there are too few threads, or many tasks share one
-            connection.
+        queue: waits for a free thread. run: the work itself. handback: the result's waits for the
+            event loop. total: from submission to end.
     """
 
     kind: str
@@ -69,8 +68,8 @@ class HandoffSummary:
 
 
 def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, HandoffWaits]:
-    """Return the waits by line. Short waits count with their median, because a busy machine makes
-    some of these waits long.
+    """Return the waits by line. Short waits are estimated from their median, because a busy machine
+    makes a few of them long.
     """
     found: dict[Frame, HandoffWaits] = {}
     for one in handoffs:

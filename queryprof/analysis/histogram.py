@@ -10,7 +10,7 @@ BUCKETS_PER_OCTAVE = 16
 
 
 def bucket_bounds(bucket: int) -> tuple[int, int]:
-    """Return the limits of a bucket in ns: from the first up to, not including, the second."""
+    """Return a bucket's lower limit (inclusive) and upper limit (exclusive) in ns."""
     if bucket < BUCKETS_PER_OCTAVE:
         return bucket, bucket + 1
     octave, place = divmod(bucket, BUCKETS_PER_OCTAVE)
@@ -24,7 +24,7 @@ def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> i
     nearest rank.
 
     Returns None if the histogram is empty. The result is at most `longest_ns`, the longest measured
-    duration. For the last rank, the result is `longest_ns`.
+    duration. If the share selects the longest execution, the result is `longest_ns`.
     """
     (found,) = percentiles(histogram, (share,), longest_ns)
     return found

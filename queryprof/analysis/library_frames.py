@@ -1,4 +1,4 @@
-"""What the frames of a stack show about the library that executed a statement."""
+"""Find out from a stack which library executed a statement, and why."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from queryprof.model import Frame
 
 LAZY = "lazy load of "
-"""The start of an ORM's note, before the class and the attribute."""
+"""A statement's note starts with this if an ORM loaded an attribute lazily. The class and attribute
+follow.
+"""
 
 MANY, COLUMN = "all ", "column "
-"""The word after LAZY for a relation to many objects, and for a column."""
+"""The word after LAZY: MANY for a to-many relation, COLUMN for a deferred column."""
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
 """Path parts that precede the package in the file name of a library's frame."""
@@ -35,15 +37,15 @@ DRIVERS = THREAD_HANDOFF_DRIVERS | {
     "sqlean",
     "sqlite3",
 }
-"""Packages that execute SQL from the program or from a library around them."""
+"""Database drivers: packages that execute SQL for the program or for another library."""
 
 WRAPPERS = frozenset({"dataset"})
-"""Packages with their own functions around another package."""
+"""Packages that wrap another database package."""
 
 
 def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
-    """Return the package of the frames nearest to the driver, or a wrapper around it. The result is
-    "" or the driver's package if the program calls the driver directly.
+    """Return the library package nearest to the driver, or a wrapper around that package. If the
+    program calls the driver directly, return "" or the driver's package.
     """
     nearest = ""
     for frame in stack:
@@ -59,8 +61,8 @@ def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPP
 
 
 def runs_in_driver_thread(stack: Iterable[Frame]) -> bool:
-    """Return whether the driver ran the call in its worker thread (aiosqlite). The stack may then
-    lack the library's frames around it.
+    """Return whether the driver ran the call in its own worker thread (aiosqlite). The stack of
+    such a call may lack the frames of a library that uses the driver.
     """
     return package_near_driver(stack, THREAD_HANDOFF_DRIVERS) in THREAD_HANDOFF_DRIVERS
 
@@ -85,8 +87,8 @@ def is_lazy_load(stack: Iterable[Frame], note: str) -> bool:
 
 
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
-"""Functions of libraries that execute statements for themselves. This one is for Django's query
-list under DEBUG.
+"""Functions of libraries that execute statements for themselves. This function formats Django's
+query list under DEBUG.
 """
 
 DISPATCHERS = (
@@ -101,8 +103,8 @@ DISPATCHERS = (
 
 
 def frames_outside_request(stack: Iterable[Frame]) -> frozenset[Frame]:
-    """Return the program's frames around a request that a web framework handles, such as a
-    test's.
+    """Return the program's frames outside a request that a web framework handles, such as a test
+    function that sends the request.
     """
     found, is_outside = set(), False
     for frame in stack:

@@ -1,4 +1,4 @@
-"""Count each hold of a lock once, and find who waited for it."""
+"""Count each hold of a lock once, and find which holds blocked a waiting call."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ its main.c).
 """
 
 LOOKED_BEHIND = 4
-"""The most holders of a wait, and the most waits of a holder, to follow, longest first. A trace may
-have any number of both.
+"""The search for the cause of a wait follows at most this many holders, and at most this many waits
+of each holder, longest first.
 """
 
 
 def merge_hold_parts(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
-    """Return the sums of holds. Each hold counts once, in the row of its end.
+    """Merge the rows of each hold, so that the hold counts once, in the row with its end.
 
     The recorder counts a long hold before the hold ends, in a row without an end. The rest of the
     hold's time is in the row of its end, without a count. This function joins the two rows.
@@ -54,7 +54,7 @@ def _hold_key(hold: LockHold) -> tuple[object, ...]:
 
 
 def sum_holds(parts: Sequence[LockHold], end: LockHold) -> LockHold:
-    """Return the sums of holds as one hold that is otherwise like `end`."""
+    """Add up the parts of a hold. Return a copy of `end` with these sums."""
     changed = [one.changed_rows for one in parts]
     return replace(
         end,
@@ -76,8 +76,8 @@ def own_code_share(hold: LockHold) -> float | None:
 
 
 def unique_events(events: Iterable[LockEvent]) -> list[LockEvent]:
-    """Return each hold and wait once. The recorder also writes an event of a long hold while the
-    hold lasts.
+    """Return each hold and wait once. During a long hold, the recorder also writes preliminary
+    events.
     """
     found: list[LockEvent] = []
     last: dict[object, int] = {}
@@ -120,7 +120,7 @@ class _SortedEvents:
     def __init__(self, events: list[LockEvent]) -> None:
         self._events = sorted(events, key=lambda one: one.start_unix_ns)
         self._starts = [one.start_unix_ns for one in self._events]
-        longest = 0  # the latest end so far: readers hold locks at the same time
+        longest = 0  # the latest end so far, because read locks overlap
         self._ends = [
             longest := max(longest, one.start_unix_ns + one.duration_ns) for one in self._events
         ]
@@ -138,11 +138,11 @@ class LockHolders:
 
     A call that already holds the write lock waits for the readers, because SQLite cannot write its
     transaction before they finish (https://www.sqlite.org/lockingv3.html#writing). All other calls
-    wait for the writer, or for whoever blocks the writer.
+    wait for the writer, or for the connection that blocks the writer.
 
     Args:
         events: lock events of any processes, on the same clock.
-        hosts: the hosts by process number. The same path is a different file on another host.
+        hosts: each process's host by process number. The same path on another host is another file.
     """
 
     def __init__(
@@ -156,8 +156,8 @@ class LockHolders:
         self._events = {key: _SortedEvents(some) for key, some in found.items()}
 
     def blockers_of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Return the holds that blocked a call, each with its time in ns, longest first. While the
-        holder of the lock waited itself, the hold that blocked the holder counts instead.
+        """Return the holds that blocked a call, each with its blocking time in ns, longest first.
+        While the lock's holder was itself waiting, the hold that blocked the holder counts instead.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
         for hold, ns in self._parts_of_wait(wait):
@@ -178,15 +178,15 @@ class LockHolders:
                 yield hold, left_ns
 
     def _waits_of_holder(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
-        """Return the waits of a holder while it blocked a call, longest first."""
+        """Return the waits of a lock's holder during `wait`, longest first."""
         waits = self._events_during(hold, _lock_owner_key(hold), "wait")
         parts = [_overlapping_part(_overlapping_part(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
     def refusing_holds(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Return the holds of the refused lock, each with its time in ns, longest first. The time
-        until the waiter's next attempt counts for the last hold.
+        """Return the other connections' holds of the awaited lock, each with its time in ns,
+        longest first. The last hold includes the sleep before the waiter's next attempt.
         """
         own = _lock_owner_key(wait)
         writers = self._events_during(wait, self._host_and_file(wait), "write")

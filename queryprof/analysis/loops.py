@@ -16,13 +16,15 @@ WAITING = "waiting"
 COMPUTING = "computing"
 HOLDING = "C code that holds the GIL"
 UNKNOWN = "unknown"
-"""The category of a stall without a single cause for more than half of its time."""
+"""The category of a stall that neither the database nor garbage collection explains, and whose CPU
+time is unknown.
+"""
 
 MAJORITY = 0.5
 
 HELD_NS = 25_000_000
-"""Python code gives other threads a turn within a few switch intervals (sys.getswitchinterval, 5
-ms). If the mean wait is longer, C code holds the GIL.
+"""Python code releases the GIL to waiting threads within a few switch intervals
+(sys.getswitchinterval, 5 ms). If the mean wait for the GIL is longer, C code holds it.
 """
 
 QUEUES_SEEN = frozenset({"asyncio"})
@@ -31,7 +33,9 @@ QUEUES_SEEN = frozenset({"asyncio"})
 
 @dataclass(frozen=True, slots=True)
 class StatementShare:
-    """The share of a stall or step that one statement and call site took."""
+    """The part of a stall or step (one run of a callback) that a statement at one call site
+    took.
+    """
 
     statement: str
     site: CallSite
@@ -42,12 +46,12 @@ class StatementShare:
 
 @dataclass(frozen=True, slots=True)
 class StallSummary:
-    """The stalls of one function at one place.
+    """The stalls of one function at one line.
 
     Attributes:
-        site: the place of the stalls; its frame is None if unknown.
+        site: the line that stalled; its frame is None if unknown.
         category: DATABASE, COLLECTION, WAITING, COMPUTING, HOLDING or UNKNOWN.
-        share: the share of the time of all stalls of the loop.
+        share: the share of the loop's total stall time.
         delayed: the number of callbacks and timers that had to wait.
         delay_ns: the sum of these waits. mean_delay_ns: the mean wait; None if nothing waited.
     """
@@ -65,7 +69,7 @@ class StallSummary:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """The steps of one coroutine function or callback; `share` is the share of the loop's busy
+    """The steps of one coroutine function or callback. `share` is their part of the loop's busy
     time.
     """
 
@@ -77,10 +81,11 @@ class FunctionSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoopSummary:
-    """The figures of one loop.
+    """The figures of one event loop.
 
     Attributes:
-        utilization: the share (0 to 1) of its run time in which the loop was busy; None if unknown.
+        utilization: the share (0 to 1) of the loop's run time in which the loop was busy; None if
+            unknown.
         mean_waiting: the mean number of ready callbacks when a step began; None if unknown.
     """
 
@@ -94,7 +99,7 @@ class LoopSummary:
 
 
 def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSummary, ...]:
-    """Return the figures of each loop, most time in stalls first."""
+    """Return the figures of each loop. The loop with the longest total stall time comes first."""
 
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)
@@ -155,8 +160,8 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
 
 
 def stall_category(stall: Stall) -> str:
-    """Return the cause of more than half of a stall's time. Computing is divided into Python and C
-    code.
+    """Return the category of the cause that took more than half of a stall's time. Computing that
+    holds the GIL in C code is a separate category.
     """
     if stall.database_ns > MAJORITY * stall.total_ns:
         return DATABASE
@@ -170,8 +175,8 @@ def stall_category(stall: Stall) -> str:
 
 
 def cumulative_shares(distribution: Distribution) -> Iterable[tuple[int, float]]:
-    """Yield the empirical distribution function: (ns, share of durations up to that value),
-    rising.
+    """Yield the empirical distribution function as (ns, share of durations up to that value), in
+    ascending order.
     """
     seen, total = 0, max(1, sum(distribution.histogram.values()))
     for bucket in sorted(distribution.histogram):

@@ -1,8 +1,8 @@
 """Marks: the likeliest problem with a statement's work, if it costs a notable time.
 
 A plan alone shows little. Sorting three rows is harmless, and scanning a table is right if the
-query needs all of it. A mark needs a cost: the work read, sorted or built compared with the rows
-returned, and the statement's time compared with the run.
+query needs all of it. A statement gets a mark only if it is costly: it reads, sorts or builds much
+more than it returns, and takes a notable share of the database time.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from queryprof.sql.clauses import clauses_of
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
 MIN_SHARE = 0.01
-"""The smallest share of the database time that deserves a mark."""
+"""A statement with a smaller share of the database time gets no mark."""
 
 MIN_NS = 1_000_000
-"""The shortest total time that deserves a mark."""
+"""A statement with a shorter total time gets no mark."""
 
 FEW_SCANNED_ROWS = 100
-"""A scan of this many rows for one takes as long as the whole call does with an index (measured
-from Python in memory: 3.3 us, of which an index saves 2.0).
+"""Scanning this many rows to find one takes longer than the rest of the call: 2.0 of 3.3 us,
+measured from Python with a database in memory.
 """
 
 ALL_SCANNED_ROWS = 100_000
-"""A scan of few rows deserves a mark if all executions together read this many."""
+"""A scan of FEW_SCANNED_ROWS or more gets a mark if all executions together read this many rows."""
 
 READ_FOR_ONE = 4
 """If a statement reads more rows than this for each row it returns, it reads more than it needs."""
 
 MANY_ROWS = 1000
-"""The number of rows from which a sort, or a subquery per row, is expensive."""
+"""A sort of this many rows or more, or a subquery run for this many, is expensive."""
 
 SORT_STEPS = 8
-"""The fewest VM steps of a sorter for each of its rows. With LIMIT, the query returns few of these
-rows.
+"""Sorting takes at least this many VM steps per row. This reveals sorts of many rows whose query
+returns only a few (LIMIT).
 """
 
 ROW_STEPS = 30
-"""The most VM steps for reading, sorting and returning a row in a good plan."""
+"""A good plan takes at most this many VM steps to read, sort and return a row."""
 
 _CORRELATED = re.compile(r"CORRELATED ")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A problem of a statement's work.
+    """The likeliest problem of a statement.
 
     Attributes:
         kind: INDEX (SQLite builds an index each time), CORRELATED (a subquery runs for each row),
@@ -75,7 +75,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
 
     Args:
         plans: the statement's plans; empty if unknown.
-        share: of the database time.
+        share: the statement's share of the database time.
     """
     if share < MIN_SHARE or totals.self_ns < MIN_NS or not totals.executions:
         return None
@@ -91,11 +91,11 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
 
 
 def _costly_kinds(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
-    """Return the kinds of marks with a high cost and their work, most important first."""
+    """Return the kinds of marks that apply, each with its work (see Mark), most important first."""
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
     built = totals.automatic_index_rows
-    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= MIN_NS  # the counters are unknown
+    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= MIN_NS  # without counters
     works_too_much = vm_steps is not None and vm_steps >= ROW_STEPS * max(returned, MANY_ROWS)
     reads_many = read is not None and read * totals.executions >= ALL_SCANNED_ROWS
     least_read = FEW_SCANNED_ROWS if reads_many else SCANNED_ROWS
@@ -123,7 +123,7 @@ def _is_in_plan(kind: str, plans: tuple[Steps, ...]) -> bool:
 
 
 def _is_shown_by_counters(kind: str, plans: tuple[Steps, ...]) -> bool:
-    """Return whether the counters alone show the mark, for unknown plans."""
+    """Return whether the plans are unknown and SQLite's counters alone prove the mark."""
     return kind in (SCAN, INDEX) and not plans
 
 
@@ -145,7 +145,7 @@ def marked_step(plan: Steps, kind: str) -> int | None:
         found = [number for number in found if _subquery_reads_all(plan, number)]
     if not found:
         return None
-    return found[-1] if kind == SCAN else found[0]  # the inner one of nested loops
+    return found[-1] if kind == SCAN else found[0]  # for SCAN, the innermost loop
 
 
 def _subquery_reads_all(plan: Steps, number: int) -> bool:

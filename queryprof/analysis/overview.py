@@ -1,4 +1,4 @@
-"""The overview: how long the program ran, its time in the database, and what is unknown."""
+"""The overview: how long the program ran, its time in the database, and which data is missing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queryprof.operations import NO_CALLS, POOL_WAIT, STATEMENT_OPERATIONS, UNCO
 
 
 def completeness_sentence(processes: int) -> str:
-    """Return the sentence for a complete recording. It counts the processes, because queryprof
-    cannot see processes with an environment of their own or without site-packages.
+    """Return the sentence for a complete recording. The sentence counts the processes, because
+    queryprof cannot record child processes that have a different environment or no site-packages.
     """
     recorded = "1 process" if processes == 1 else f"{processes:,} processes"
     return f"Complete: {recorded}, every call recorded."
@@ -25,7 +25,7 @@ COARSE_TICK_NS = 10
 """Clock ticks of this length or more are too long to time the fetch of a row, about 100 ns."""
 
 SHOWN_SPANS = 3
-"""The number of names in a caution."""
+"""The maximum number of span names in a caution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Overview:
     """The figures above the ranking. Times are in ns.
 
     Attributes:
-        rows: None if some rows were fetched in a form without a count.
-        run_ns: from the first start to the last end. process_ns: the sum of the processes' run
-            times.
-        database_ns: time in calls. pool_ns: the part that waited for a connection of a pool.
+        rows: None if the program fetched some rows in a form that queryprof cannot count.
+        run_ns: from the first process's start to the last process's end. process_ns: the sum of all
+            processes' run times.
+        database_ns: time in driver calls. pool_ns: the part spent waiting for a pooled connection.
         database_share: the share of process_ns in the database; can exceed 1 with threads.
         profiler_ns: queryprof's own time in calls (an estimate: it measures 1 of 61 calls), in
             flushes and for new statements. Time for spans, event loops and files is not included.
-        cautions: sentences about what limits the figures.
+        cautions: sentences about missing or inexact data.
     """
 
     command: tuple[str, ...]
@@ -88,8 +88,8 @@ def overview_of(profile: Profile) -> Overview:
 
 
 def _name_processes(processes: Sequence[Process], one: str, several: str) -> str:
-    """Return the ids of the first processes, the number of further ones, and the right verb
-    form.
+    """Return the first five process ids, the number of other processes, and the verb (`one` or
+    `several`).
     """
     if len(processes) == 1:
         return f"process {processes[0].pid} {one}"
@@ -98,7 +98,7 @@ def _name_processes(processes: Sequence[Process], one: str, several: str) -> str
 
 
 def _dropped_for_limits(profile: Profile) -> list[str]:
-    """Return what a process dropped or merged because it exceeded queryprof's limits."""
+    """Return cautions about data that was dropped or merged because of queryprof's limits."""
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
@@ -196,7 +196,8 @@ def coarse_clock_caution(tick_ns: float) -> str:
 
 def _unknown_call_cautions(profile: Profile) -> list[str]:
     """Return sentences about calls with an unknown statement or line."""
-    # A failed call may have had no statement: it got a wrong type, or the connection was closed.
+    # A failed call may have no statement, because its argument had a wrong type or the connection
+    # was closed.
     statements = sum(
         a.count - a.errors for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT
     )

@@ -1,7 +1,7 @@
-"""Query plans: normalize them, find bad signs in them, and decide which of two plans is worse.
+"""Normalize query plans, find signs of high cost in them, and decide which of two plans is worse.
 
-A plan is the output of EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html). SQLite may change its
-words with any version. The normal form of a plan is the same from SQLite 3.24, which introduced the
+A plan is the output of EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html). Any version of SQLite
+may change the wording. The normal form of a plan is the same from SQLite 3.24, which introduced the
 tree, to 3.53.
 """
 
@@ -40,14 +40,14 @@ _REWRITES = tuple(
 )
 
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
-"""Steps that only newer versions have or print."""
+"""Steps that only newer versions of SQLite print. The normal form omits them."""
 
 _SCAN = re.compile(
     r"SCAN (?!CONSTANT ROW|\(subquery\))(?P<scanned>.+?)(?: (?:USING|VIRTUAL TABLE) .*)?$"
     r"|SEARCH (?P<searched>(?:(?! USING | VIRTUAL TABLE )[^(])+)$"
 )
-"""A name may contain spaces. A search without a condition, as for max() without an index, reads the
-whole table.
+"""Matches a full scan. A name may contain spaces. A SEARCH without a condition, as for max()
+without an index, also reads the whole table.
 """
 
 _INDEXED_SCAN = re.compile(r"SCAN .+ (?:USING|VIRTUAL TABLE) ")
@@ -61,11 +61,12 @@ class PlanSigns:
     """The parts of a plan that may cost more than necessary.
 
     Attributes:
-        scans: tables that are read completely, by their names in the statement.
-        index_scans: whole tables that are read along an index, for its order or instead of the
+        scans: the names or aliases of tables that SQLite reads completely.
+        index_scans: tables for which SQLite reads a whole index, for its order or instead of the
             table.
         automatic_indexes: tables for which SQLite builds an index in each execution.
-        temporary: what needs a temporary b-tree in each execution: ORDER BY, GROUP BY, DISTINCT.
+        temporary: the clauses that need a temporary b-tree in each execution (ORDER BY, GROUP BY,
+            DISTINCT).
     """
 
     scans: tuple[str, ...]
@@ -83,7 +84,9 @@ def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
 
 
 def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[Steps, ...]:
-    """Return the plans that are worse than every plan before; empty if no earlier plan is known."""
+    """Return the plans in `after` that are worse than every plan in `before`. The result is empty
+    if `before` is empty.
+    """
     if not before or before == after:
         return ()
     return tuple(plan for plan in after if all(is_worse_plan(known, plan) for known in before))
@@ -91,7 +94,7 @@ def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[St
 
 @lru_cache(maxsize=4096)
 def normalize_plan(tree: str) -> Steps:
-    """Return the steps of a plan, indented below their parents, the same for any SQLite version."""
+    """Return the normal form of a plan, which is the same for all SQLite versions."""
     lines = []
     for line in tree.splitlines():
         step = line.lstrip()
@@ -105,7 +108,7 @@ def normalize_plan(tree: str) -> Steps:
 
 @lru_cache(maxsize=4096)
 def plan_signs(plan: Steps) -> PlanSigns:
-    """Return the bad signs in a plan in normal form."""
+    """Return the signs of high cost in a plan in normal form."""
     steps = [line.strip() for line in plan]
     made_here = {found[1] for step in steps if (found := _MADE_HERE.match(step))}
     scans = [
@@ -123,7 +126,7 @@ def plan_signs(plan: Steps) -> PlanSigns:
 
 
 def is_worse_plan(before: Steps, after: Steps) -> bool:
-    """Return whether a plan adds a full scan, a sort, or building an index.
+    """Return whether `after` has more full scans, sorts or automatic indexes than `before`.
 
     A scan along an index is better than a table scan and worse than a search. Plans with the same
     signs can still differ in cost. SQLite's VM steps show the difference.

@@ -1,4 +1,6 @@
-"""What processes did in a short period: their newest calls, lock waits, lock holds and stalls."""
+"""The activity of processes in a short period: their newest calls, lock waits, lock holds and
+stalls.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Period:
         return self.end_unix_ns - self.start_unix_ns
 
     def overlap_ns(self, start_unix_ns: int, duration_ns: int) -> int:
-        """Return the part of a duration that is in the period; negative if there is none."""
+        """Return how much of a duration lies in the period, in ns; a negative value is the gap
+        between them.
+        """
         end_unix_ns = min(start_unix_ns + duration_ns, self.end_unix_ns)
         return end_unix_ns - max(start_unix_ns, self.start_unix_ns)
 
@@ -44,7 +48,7 @@ class RecentStatement:
 
     Attributes:
         total_ns: time in the period.
-        max_ns: the longest call, also outside of the period.
+        max_ns: the duration of the longest call, including any time outside the period.
     """
 
     statement: str
@@ -57,17 +61,18 @@ class RecentStatement:
 
 @dataclass(frozen=True, slots=True)
 class RecentActivity:
-    """What processes did in a period.
+    """The activity of processes in a period.
 
     Attributes:
-        calls: by start, with the calls in progress.
+        calls: finished calls and calls in progress, by start.
         statements: longest total time first.
         waits: waits for locks, by start.
         holds: holds of write locks, by start.
         stalls: stalls of event loops, each with the thread of its loop, by start.
-        last_calls: the newest calls of each killed process, newest last, with those in progress.
-        earliest_unix_ns: for each process of which older calls are not kept: the start of the
-            oldest kept call, if it is in the period.
+        last_calls: the last finished calls of each killed process, newest last, and then its calls
+            in progress.
+        earliest_unix_ns: for each process whose calls are not kept for the whole period, the start
+            of the oldest kept call.
     """
 
     period: Period
@@ -81,10 +86,10 @@ class RecentActivity:
 
 
 _NOT_KEPT = FETCH_OPERATIONS | {POOL_WAIT}
-"""Operations that are not among the newest calls."""
+"""Operations that the recorder does not keep among the newest calls."""
 
 LAST_CALLS = 3
-"""The number of calls to list of a killed process."""
+"""The number of finished calls to list for a killed process."""
 
 
 def end_of_recording(profile: Profile) -> int | None:
@@ -108,7 +113,7 @@ def clock_time(at_unix_ns: int) -> str:
 
 
 def recent_activity(report: Report, period: Period) -> RecentActivity:
-    """Return what the processes of a profile did in a period. The profile must have the newest
+    """Return the activity of a profile's processes in a period. The profile must have the newest
     calls.
     """
     profile = report.profile

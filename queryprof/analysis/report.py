@@ -24,7 +24,7 @@ from queryprof.model import Aggregate, LockEvent, LockHold, Profile, SlowSpan, T
 from queryprof.operations import OWN_NOTE
 
 TOP_SHOWN = 10
-"""The number of rows that fit on a first screen."""
+"""The number of rows that a report shows by default."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Report:
     """The figures and findings of a profile. Each part is computed when first used, and then kept.
 
     Attributes:
-        profile: the recorded data. Reports take plans, exemplars, errors and the timeline from the
-            profile itself.
+        profile: the recorded data. Output formats read plans, exemplars and the timeline directly
+            from the profile.
         sort: the order of the ranking and the views; a key of `analysis.totals.SORT_KEYS`.
-        top: the most rows of the ranking, of each view and of each list; None for all.
+        top: the maximum number of rows in the ranking, in each view and in each list; None for all.
     """
 
     profile: Profile
@@ -114,15 +114,17 @@ class Report:
 
     @cached_property
     def own_statements(self) -> frozenset[str]:
-        """Statements that a library executes for its own purposes, by their notes or stacks."""
+        """Statements that a library executes for its own purposes, as their notes or stacks
+        show.
+        """
         noted = [statement for statement, note in self.profile.notes.items() if note == OWN_NOTE]
         samples = [one for one in self.profile.stack_samples if is_library_statement(one.stack)]
         return frozenset((*noted, *(one.statement for one in samples)))
 
     @cached_property
     def notes(self) -> Mapping[str, str]:
-        """Notes on statements: labels from libraries, and whether a library executes them for
-        itself.
+        """The note on each statement: a library's label, or OWN_NOTE if a library executes the
+        statement for its own purposes.
         """
         return {**self.profile.notes, **dict.fromkeys(self.own_statements, OWN_NOTE)}
 
@@ -151,5 +153,5 @@ class Report:
 
     @cached_property
     def threads(self) -> Mapping[str, ThreadUsage]:
-        """The threads' use of CPU and files, by thread name in the report."""
+        """Each thread's use of CPU time and files, by the thread's name in the report."""
         return usage_by_name(self.profile)

@@ -13,7 +13,9 @@ from queryprof.model import Profile, Repeat, Span
 
 @dataclass(frozen=True, slots=True)
 class RepeatSummary:
-    """A statement that one call site repeats within a span: a query in a loop."""
+    """A statement that one call site repeats within a span, usually in a loop. `most` is the
+    largest number of executions in one span.
+    """
 
     span: str
     statement: str
@@ -30,12 +32,12 @@ class RepeatSummary:
 
 @dataclass(frozen=True, slots=True)
 class SpanSummary:
-    """The spans of one name.
+    """All spans with the same name.
 
     Attributes:
-        database_share: the share of their wall time in the database; can exceed 1 with threads.
+        database_share: database time divided by the spans' wall time; can exceed 1 with threads.
         cpu_ns: the mean over the spans with a known CPU time; None if no span has one.
-        queries: the numbers of queries per span, in the fields that otherwise hold ns.
+        queries: the distribution of the number of queries per span. Its `_ns` fields hold counts.
     """
 
     span: Span
@@ -77,8 +79,8 @@ def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
 
 
 def spans_take_turns(profile: Profile) -> bool:
-    """Return whether the recorded spans run one after another: together they take less time than
-    the run, and the slowest of them do not overlap.
+    """Return whether spans run one after another: all spans together take less time than the run,
+    and the slowest spans do not overlap.
     """
     spans_ns = sum(one.durations.total_ns for one in profile.spans)
     if spans_ns >= max((one.wall_ns for one in profile.processes), default=0):

@@ -11,9 +11,9 @@ from queryprof.model import Profile, Thread, ThreadUsage
 def process_namer(profile: Profile) -> Callable[[Thread], str]:
     """Return a function that names a thread's process.
 
-    The name is "process 12". It is "" if there is one process, or if the thread belongs to all
-    processes. If several processes have the same id, as in containers, the name includes the host.
-    If the host is also the same, it includes a number.
+    The name is "process 12". The name is "" if there is one process, or if the thread belongs to
+    all processes. If several processes have the same id, as in containers, the name includes the
+    host. If the host is also the same, the name includes a number.
     """
     if profile.process_count == 1:
         return lambda _: ""
@@ -30,7 +30,7 @@ def process_namer(profile: Profile) -> Callable[[Thread], str]:
 
 
 def thread_and_process_name(name: str, process: str) -> str:
-    """Return the thread's name, with its process if that has a name."""
+    """Return the thread's name, followed by the process name in parentheses unless it is ""."""
     return f"{name} ({process})" if process else name
 
 
@@ -48,8 +48,8 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
 def cpu_time_by_thread(
     usage: Mapping[str, ThreadUsage], parts: int
 ) -> tuple[float, Mapping[str, list[float]]]:
-    """Divide the run into at most `parts` equal parts. Return the length of a part in ns, and by
-    thread name the CPU time in ns in each part.
+    """Divide the run into at most `parts` equal parts. Return the length of a part in ns, and each
+    thread's CPU time in ns per part, by thread name.
     """
     starts = [i.start_unix_ns for used in usage.values() for i in used.timeline]
     if not starts:

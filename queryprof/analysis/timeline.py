@@ -1,6 +1,4 @@
-"""The timeline: the rate of database calls, and the share of time in the database, by wall
-clock.
-"""
+"""The timeline: the rate of database calls and the share of time in the database over the run."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ class TimelineInterval:
     Attributes:
         start_ns: the time since the start of the run.
         calls_per_s, rows_per_s: driver calls and rows per second.
-        busy: database time divided by the interval's length. 1 means one thread all the time.
+        busy: database time divided by the interval's length; 1 means that one thread was in the
+            database all the time.
     """
 
     start_ns: int
@@ -40,8 +39,8 @@ class Timeline:
 
 def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
     """Return the timeline of a profile in at most `max_intervals` intervals. Each interval covers
-    one or several intervals of the trace. Rates of the first and last interval use only the part
-    within the run.
+    one or several intervals of the trace. Rates in the first and last interval are computed for the
+    part within the run.
     """
     width_ns = profile.timeline_width_ns
     if not profile.timeline or not width_ns or not profile.processes:

@@ -1,4 +1,4 @@
-"""Totals of a group of aggregates, with the figures that reports show."""
+"""Add up groups of aggregates (one per statement, call path and thread) for reports."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS, UNCOUNT
 Key = TypeVar("Key", bound=Hashable)
 
 NOTABLE_SHARE = 0.95
-"""If calls spend a smaller share of their time in themselves, the calls inside them are notable."""
+"""If a group's own time is a smaller share of its total time, its nested calls count as notable."""
 
 
 class Totals(NamedTuple):
     """Sums over aggregates. Times are in ns; None means unknown. Like Aggregate, this is a tuple.
 
     Attributes:
-        calls: driver calls. executions: the calls that ran a statement or other work of their own
-            (connect, close, ...), without calls that only fetched.
-        self_ns: time in the calls, without profiled calls inside them.
-        mean_ns, p50_ns to max_ns, deviation_ns (standard deviation): of whole executions, including
-            profiled calls inside them. self_mean_ns: without profiled calls inside them.
-        vm_steps, full_scan_steps, automatic_index_rows, page_fetches: per execution, over the
+        calls: driver calls. executions: driver calls except fetches; they ran a statement or did
+            other work (connect, close, ...).
+        self_ns: time in the calls, without nested profiled calls.
+        mean_ns, p50_ns to max_ns, deviation_ns (standard deviation): per execution, including
+            fetches and nested profiled calls. self_mean_ns: the mean without nested calls.
+        vm_steps, full_scan_steps, automatic_index_rows, page_fetches: means per execution, from the
             executions with known SQLite counters.
-        has_uncounted_rows: True if some rows were fetched in a form without a count.
+        has_uncounted_rows: True if the program fetched some rows in a form that queryprof cannot
+            count.
     """
 
     calls: int
@@ -62,9 +63,7 @@ class Totals(NamedTuple):
 
     @property
     def has_calls_inside(self) -> bool:
-        """Whether profiled calls inside the group's calls take a notable part of the group's
-        time.
-        """
+        """Whether nested profiled calls take a notable part of the group's time."""
         return self.self_ns < NOTABLE_SHARE * self.total_ns
 
     @property
@@ -99,8 +98,8 @@ def _mean_of_known(known_sum: int | None, counted: int) -> float | None:
 
 
 def add_aggregates(aggregates: Iterable[Aggregate]) -> Totals:
-    """Return the totals of the aggregates. One loop does it all, because a large report has
-    hundreds of thousands of aggregates.
+    """Return the totals of the aggregates. A single loop computes all totals for speed: a large
+    report has hundreds of thousands of aggregates.
     """
     calls = executions = of_statements = errors = rows = total_ns = self_ns = longest_ns = 0
     counted = vm_steps = full_scan_steps = sorts = automatic_indexes = fetches = samples = 0
@@ -201,7 +200,7 @@ def group_aggregates(
 def groups_with_calls(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> list[tuple[Key, list[Aggregate]]]:
-    """Like group_aggregates, but without groups that hold no calls, only counters."""
+    """Like group_aggregates, but without groups that have only counters and no calls."""
     groups = group_aggregates(aggregates, key)
     return [(name, group) for name, group in groups.items() if any(a.count for a in group)]
 
@@ -212,7 +211,7 @@ def self_ns_of(group: Iterable[Aggregate]) -> int:
 
 
 def executions_of(group: Iterable[Aggregate]) -> int:
-    """Return the executions of a group, as in its totals."""
+    """Return the number of executions of a group, as in Totals.executions."""
     return sum([a.count for a in group if a.operation not in FETCH_OPERATIONS])
 
 

@@ -14,7 +14,7 @@ class Node:
 
     Attributes:
         frame: None for a statement and at the root.
-        self_ns: database time. calls: driver calls.
+        self_ns: the database time of this node and its descendants. calls: their driver calls.
     """
 
     name: str

@@ -3,7 +3,7 @@
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 UNKNOWN = "?"
-"""The text for an unknown figure; never 0."""
+"""The text for an unknown figure, which must not look like 0."""
 
 
 def duration(ns: float | None) -> str:
@@ -59,7 +59,7 @@ def shorten(text: str, most: int) -> str:
     """Shorten a text to at most `most` characters, after a whole word, with "..."."""
     if len(text) <= most:
         return text
-    cut = text[: most - 3]  # a space at its end precedes "..."
+    cut = text[: most - 3]  # the text before "..."
     return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut[:-1]} ..."
 
 
@@ -70,7 +70,9 @@ def rows_in_words(number: float) -> str:
 
 
 def scanned_rows_in_words(steps: float) -> str:
-    """Format the rows of a scanned table. SQLite counts the steps from row to row."""
+    """Format the number of scanned rows. SQLite counts the steps between rows, one fewer than the
+    rows.
+    """
     return rows_in_words(steps + 1)
 
 

@@ -22,7 +22,7 @@ TOP_CALLERS = 5
 
 
 class CallerShare(NamedTuple):
-    """The part of a row or ranking that comes from one call site."""
+    """The totals of one call site within a row of a view."""
 
     site: CallSite
     totals: Totals
@@ -30,7 +30,7 @@ class CallerShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ViewRow:
-    """One row of a view. `callers` are its most expensive call sites, at most five."""
+    """One row of a view. `callers` are the row's most expensive call sites, at most five."""
 
     name: str
     totals: Totals
@@ -58,8 +58,8 @@ def view_by(
     sort: str = "time",
     top: int | None = None,
 ) -> View:
-    """Return the profile's totals by one of DIMENSIONS, sorted by a key: the first `top` rows, or
-    all if None.
+    """Return the profile's totals by one of DIMENSIONS, sorted by a key of SORT_KEYS. `top` limits
+    the rows; None means all.
     """
     names = _row_namer(profile, dimension, sites)
     database_ns = self_ns_of(profile.aggregates)

@@ -1,4 +1,4 @@
-"""Compare the statements of a test with its baseline, by figures without noise."""
+"""Compare the statements of a test with its baseline, by figures that do not vary between runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Deviation:
     Attributes:
         before: the baseline's figures; None if the statement is new.
         after: the new figures; None if the statement is no longer executed.
-        reasons: what got worse, in words; empty if the statement got better.
+        reasons: the figures that got worse, in words; empty if figures only got better.
         instead_of: the baseline's statement that this statement replaces; "" if not found. If the
             two differ only in names, `before` has the figures of the replaced statement.
     """
@@ -41,9 +41,9 @@ def deviations_from_baseline(
 ) -> list[Deviation]:
     """Return the differences between a test and its baseline, regressions first.
 
-    A new statement and a missing statement are compared with each other if they differ only in
-    names. They are also compared if one has additional words and all figures but VM steps are
-    equal: one more column takes more steps per row.
+    A new statement is compared with a missing statement if they differ only in names. They are also
+    compared if one has additional words and all figures but VM steps are equal, because an
+    additional column takes more steps per row.
     """
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
@@ -71,7 +71,7 @@ def deviations_from_baseline(
                 instead_of = likely_replaced_statement(statement, gone)
             found.append(Deviation(statement, old, new, tuple(reasons), instead_of))
     if gone and not _does_more_work(before, after, drift):
-        # Other statements replaced the missing ones, such as a join for a query in a loop.
+        # New statements replaced missing ones, such as a join that replaces a query in a loop.
         found = [replace(one, reasons=()) if one.reasons == (NEW,) else one for one in found]
     return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
 
@@ -99,8 +99,8 @@ def _does_more_work(before: TestFigures, after: TestFigures, drift: float) -> bo
 def differences_between_runs(
     first: TestFigures, second: TestFigures, rules: RegressionRules
 ) -> list[Deviation]:
-    """Return the differences between two runs of a test on the same code. Each would fail one run
-    if the other run were the baseline.
+    """Return the regressions between two runs of a test on the same code, in either direction. Each
+    would fail one run if the other run were the baseline.
     """
     found = {
         deviation.statement: deviation

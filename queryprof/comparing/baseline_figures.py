@@ -1,6 +1,7 @@
 """The figures of a test that a baseline keeps.
 
-Only figures without noise are kept: executions, rows, SQLite's steps and query plans.
+A baseline keeps only figures that do not vary between runs: executions, rows, SQLite's steps and
+query plans.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class SiteFigures:
 
 @dataclass(frozen=True, slots=True)
 class StatementFigures:
-    """One statement in one test.
+    """The figures of one statement in one test.
 
     Attributes:
         vm_steps, full_scan_steps: sums over all executions; None if unknown.
@@ -63,10 +64,10 @@ class StatementFigures:
 
 
 OTHER = "(other)"
-"""The text in place of statements that did not fit in the recording."""
+"""Stands for all statements that did not fit in the recording."""
 
 UNKNOWN = "(unknown)"
-"""The text in place of statements that began before the recording."""
+"""Stands for statements that began before the recording."""
 
 TestFigures = Mapping[str, StatementFigures]
 """The figures of one test by statement."""
@@ -84,10 +85,10 @@ def figures_of_test(
 
     Args:
         with_sites: whether to include the call sites. Finding call sites takes most of the time.
-        test_thread: the thread that ran the test. Its statements without a frame of the program are
-            skipped: a framework ran them to prepare or clean up.
-        script: the file of the command that runs the tests. Its frames are around all tests, and
-            count as the framework's.
+        test_thread: the thread that ran the test. If no frame of the program made a call in this
+            thread, a framework made it for setup or cleanup, and the call is skipped.
+        script: the file of the command that runs the tests. Its frames call all tests, so they
+            count as frames of the framework.
     """
     met = plans_by_statement(plans)
 
@@ -104,7 +105,7 @@ def figures_of_test(
         if rules.ignore.match(statement):
             continue
         began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
-        # An execution that began before the recording has steps, but no count.
+        # An execution that began before the recording has VM steps but is not counted.
         ran = [a for a in group if a.count or a.vm_steps]
         counted = [a for a in ran if a.operation.startswith("execute")]
         known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
@@ -134,7 +135,7 @@ def _site_figures(began: list[Aggregate], helpers: frozenset[Function]) -> tuple
 
 
 def figures_to_baseline(figures: TestFigures) -> dict[str, dict[str, Any]]:
-    """Return the figures in the form of a baseline file, without unknown figures."""
+    """Convert figures to the format of a baseline file. Unknown figures are omitted."""
     return {
         statement: {
             **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},
@@ -145,7 +146,7 @@ def figures_to_baseline(figures: TestFigures) -> dict[str, dict[str, Any]]:
 
 
 def figures_from_baseline(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, StatementFigures]:
-    """Return the figures of one test from a baseline file."""
+    """Convert one test of a baseline file to figures."""
     return {
         statement: StatementFigures(
             one.get("executions", 0),
@@ -174,8 +175,8 @@ def add_figures(parts: Sequence[TestFigures]) -> dict[str, StatementFigures]:
 
 
 def fold_statement_names(figures: TestFigures) -> dict[str, StatementFigures]:
-    """Give each statement a name that is the same in every run. Statements with the same name add
-    up; statements without a name are skipped.
+    """Replace random names in statements, so that texts are the same in every run. Add up
+    statements that become equal. OTHER and UNKNOWN are skipped.
     """
     named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
     return add_figures([{fold_random_names(s): _with_stable_plans(one)} for s, one in named])

@@ -1,7 +1,7 @@
 """Compare runs before a change with runs after it: by metric, and by statement.
 
-Counts of work (executions, rows, VM steps) have no noise and are compared exactly. Times have noise
-and need several runs per side; with fewer runs, a change of time is "unclear".
+Counts of work (executions, rows, VM steps) do not vary between runs and are compared exactly. Times
+vary and need MIN_TIMED_RUNS runs per side; with fewer runs, a change in time is "unclear".
 """
 
 from __future__ import annotations
@@ -47,16 +47,15 @@ from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
 MATTERS = 0.01
-"""A share of the runs' database time. A statement whose time changes by less is neither better nor
-worse.
+"""A share of the runs' database time. A smaller change in a statement's time counts as no change.
 """
 
 SITES = 3
 """The number of call sites to show for a statement."""
 
 STEPS_MATTER = 0.001
-"""A share of the runs' VM steps. A smaller change is neither better nor worse: with another index
-or column, SQLite takes more steps to read the schema.
+"""A share of the runs' VM steps. A smaller change counts as no change, because SQLite needs more
+steps to read a schema with an additional index or column.
 """
 
 Side = list[Mapping[str, list[Aggregate]]]
@@ -72,9 +71,9 @@ class _SmallestChanges(NamedTuple):
 class _StatementJudges(NamedTuple):
     """Compares a statement's values.
 
-    If the whole runs got slower, the statements that also got slower explain this, and the limit
-    for whole runs is enough for them. All other statements are judged together, with a stricter
-    limit.
+    If the runs as a whole changed in time, a statement that changed the same way explains this, and
+    the limit for whole runs applies. All other statements get a stricter limit, because many
+    statements are tested at once.
     """
 
     of_whole: MetricComparer
@@ -221,7 +220,7 @@ def _compare_statement(
     totals = [[add_aggregates(run) for run in side] for side in (before, after)]
     changes = []
     for metric in STATEMENT:
-        # A statement that a run did not execute took exactly 0 steps.
+        # A run that did not execute the statement has exactly 0, not an unknown value.
         pair = [
             [metric.value_in(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
             for side in totals
@@ -237,8 +236,8 @@ def _compare_statement(
 def _mark_small_changes_same(
     changes: list[MetricChange], gate: str, metric: str, least: float
 ) -> list[MetricChange]:
-    """Return the changes. If `metric` changed by less than `least`, all changes of its gate are
-    SAME.
+    """Return the changes. If `metric` changed by less than `least`, the verdict of all changes with
+    this gate becomes SAME.
     """
     (one,) = (change for change in changes if change.metric == metric)
     if abs((one.after or 0) - (one.before or 0)) >= least:
@@ -254,7 +253,7 @@ def _mark_small_changes_same(
 
 
 def _timed_statement_count(sides: tuple[Side, Side], least: _SmallestChanges) -> int:
-    """Return the number of statements whose time can matter, at least WHOLE_TESTS."""
+    """Return the number of statements that take at least `least.ns`, or WHOLE_TESTS if larger."""
     means: dict[str, float] = {}
     for side in sides:
         for run in side:
@@ -266,16 +265,16 @@ def _timed_statement_count(sides: tuple[Side, Side], least: _SmallestChanges) ->
 def _most_changed_sites(
     sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
 ) -> tuple[SiteChange, ...]:
-    """Return the call sites whose executions changed most. A function's lines move between
-    revisions, and so does its directory. So the executions of all its lines are compared, and its
-    busiest line is shown, from `after` if possible.
+    """Return the call sites whose executions increased most. Line numbers and directories differ
+    between revisions, so executions are compared per function and file name. The result shows the
+    function's busiest line, from `after` if possible.
     """
     counts: dict[Function, list[float]] = {}
     shown: dict[Function, CallSite] = {}
     for side, runs in enumerate(sides):
         busiest: dict[Function, int] = {}
         for aggregate in (a for run in runs for a in run):
-            # Without a count, the aggregate holds only SQLite's counters of earlier executions.
+            # An aggregate without a count has only SQLite's counters of earlier executions.
             if aggregate.operation not in STATEMENT_OPERATIONS or not aggregate.count:
                 continue
             site = call_site(aggregate.path, helpers)
@@ -291,10 +290,10 @@ def _most_changed_sites(
 def regressions(
     comparison: Comparison, gates: Iterable[str]
 ) -> tuple[StatementChange | MetricChange, ...]:
-    """Return the changes that got worse and belong to the given gates: metrics of whole runs, and
-    statements.
+    """Return the statements and the metrics of whole runs that got worse in one of `gates` (see
+    MetricChange.gate).
 
-    A new statement counts under `counts`.
+    The gate of a new statement is `counts`.
     """
     wanted = frozenset(gates)
     whole = [c for c in comparison.whole if c.gate in wanted and c.verdict is Verdict.WORSE]
@@ -308,5 +307,5 @@ def regressions(
 
 
 def has_no_statements(profiles: Iterable[Profile]) -> bool:
-    """Return whether no run executed a statement, so that there is nothing to compare."""
+    """Return whether none of the runs executed a statement."""
     return not any(add_aggregates(profile.aggregates).statement_executions for profile in profiles)

@@ -10,7 +10,7 @@ from queryprof.analysis.plans import Steps, worse_plans
 
 
 class Verdict(StrEnum):
-    """The judgement of a change."""
+    """Whether a change is an improvement or a regression."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -19,8 +19,8 @@ class Verdict(StrEnum):
 
 
 TOLERANCE = 0.05
-"""The largest relative difference that counts as no change. It holds for times, and for VM steps
-between different versions of SQLite. Between equal versions, VM steps must be equal.
+"""The largest relative difference that counts as no change, for times, and for VM steps of
+different versions of SQLite. With the same version, VM steps must be equal.
 """
 
 
@@ -29,8 +29,8 @@ class MetricChange:
     """The value of one metric before and after a change, and the verdict.
 
     Attributes:
-        metric: its name, which ends with the unit (`database_ns`).
-        gate: its group for `--fail-on`: counts, plans, vmsteps, io or time.
+        metric: the metric's name, which ends with the unit if there is one (`database_ns`).
+        gate: the metric's group for `--fail-on`: counts, vmsteps, io or time.
         before, after: means over the runs; None if unknown.
         ratio: after / before; None if unknown or if `before` is 0.
         interval: the 95% interval of the ratio; only for timed metrics of several runs.
@@ -56,7 +56,7 @@ class SiteChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """The different plans of a statement before and after; empty if unknown."""
+    """The distinct plans of a statement before and after. A side without known plans is empty."""
 
     before: tuple[Steps, ...]
     after: tuple[Steps, ...]
@@ -70,12 +70,12 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class StatementChange:
-    """One statement on both sides.
+    """The changes of one statement between the runs before and after.
 
     Attributes:
         kind: new, gone or known.
-        sites: the call sites whose executions changed most; for a new or known statement, as in the
-            runs after.
+        sites: the call sites whose executions increased most, with their lines in the runs after,
+            if possible.
     """
 
     statement: str
@@ -86,7 +86,7 @@ class StatementChange:
 
     @property
     def verdict(self) -> Verdict:
-        """WORSE if a metric or the plan is worse, else BETTER if one is better."""
+        """WORSE if a metric or the plan got worse; else BETTER, UNCLEAR or SAME, in this order."""
         verdicts = {self.plans.verdict, *(change.verdict for change in self.changes)}
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
             if verdict in verdicts:
@@ -95,12 +95,14 @@ class StatementChange:
 
 
 MAX_COURSE = 4096
-"""The most intervals in a course. A timeline has 512; a longer course means that the clock was set
-during the run.
+"""The maximum number of intervals in a course. A timeline has 512; a longer course means that
+someone set the clock during the run.
 """
 
 Course = tuple[tuple[float, float], ...]
-"""A run's course: pairs of seconds since its start and the share of time in the database."""
+"""A run's database load over time: pairs of (seconds since the start, share of time in the
+database).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Comparison:
     """The comparison of runs before with runs after.
 
     Attributes:
-        whole: metrics of whole runs. They count executions unless their name says otherwise.
+        whole: the changes in the metrics of whole runs.
         statements: new, then gone, then known statements, worst first.
         courses: the course of the first run of each side.
     """

@@ -1,7 +1,7 @@
 """Find the statements that read the records of a migration tool.
 
-Each migration adds a row to these records. The tool reads all of them when the program starts, so
-after any migration it reads one row more. This is not a regression of the program.
+The tool adds a row for each migration and reads all rows when the program starts. So every new
+migration makes the tool read one more row. This is not a regression of the program.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from queryprof.analysis.plans import plan_signs, plans_by_statement
 from queryprof.model import Plan
 
 MIGRATION_TABLES = frozenset({"django_migrations", "alembic_version", "migratehistory", "aerich"})
-"""The tables of Django, Alembic, peewee-migrate and Aerich, by their default names."""
+"""The default names of the tables in which Django, Alembic, peewee-migrate and Aerich record
+migrations.
+"""
 
 
 def statements_on_migration_records(plans: Iterable[Plan]) -> frozenset[str]:

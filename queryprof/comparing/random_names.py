@@ -1,8 +1,9 @@
 """Replace the parts of identifiers that differ from run to run.
 
-Programs and tests name tables after a uuid, a hash, a counter or the time. Literals are already "?"
-in a statement, so random parts are in identifiers. This module does not recognize random names that
-look like words, such as ten random letters; queryprof.comparing.renamed pairs them.
+Programs and tests name tables after a uuid, a hash, a counter or the time. Only identifiers can
+contain such parts, because statements already have "?" for literals. This module does not recognize
+random names that look like words, such as ten random letters; queryprof.comparing.renamed pairs
+them.
 """
 
 from __future__ import annotations

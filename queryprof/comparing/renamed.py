@@ -1,7 +1,7 @@
 """Pair statements of two runs that differ only in identifiers, or in additional words.
 
-A test with a random table name runs a different statement each time. A renamed table also makes new
-statements that do the same work. Such a pair is compared as one statement.
+A random table name makes a test run a different statement each time. Renaming a table also creates
+new statements that do the same work. Both statements of such a pair are compared as one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ _TOKEN = re.compile(
     rf""" "(?:[^"]|"")*" | `[^`]*` | \[[^\]]*\] | (?:\w|\$|{RANDOM})+ | \S """, re.VERBOSE
 )
 _KEYWORD = re.compile(r"[A-Z]+|CURRENT_(?:DATE|TIME|TIMESTAMP)|[0-9].*")
-"""Keywords in statements are in capitals, so an unquoted word in capitals may be a keyword."""
+"""Recorded statements have keywords in capitals, so an unquoted word in capitals may be a keyword.
+"""
 
 _NAME = re.compile(r'[\w$"`\[]')
 Cost = tuple[int, ...]
 """Executions, rows and further figures of one statement."""
 
 _SAME_WORDS = 0.4
-"""The smallest share of common words for one statement to replace another."""
+"""A new statement replaces a missing statement only if both statements share more than this share
+of their words.
+"""
 
 
 @lru_cache(maxsize=4096)
 def statement_structure(statement: str) -> tuple[str | int, ...]:
-    """Return the tokens of a statement, with numbered identifiers. Statements that differ only in
-    names have equal tokens.
+    """Return the tokens of a statement, with a number for each identifier. Statements that differ
+    only in identifiers have the same structure.
     """
     numbers: dict[str, int] = {}
     return tuple(
@@ -48,8 +51,8 @@ def pair_renamed_statements(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -
 
     Args:
         gone, new: the cost of each statement, executions first. Statements that differ only in
-            names are paired in the order of their costs. A statement that ran once is not paired
-            with one that ran often.
+            names are paired in the order of their costs. A statement that ran once is never paired
+            with a statement that ran more than once.
     """
     waiting: dict[object, list[str]] = {}
     for statement in _most_expensive_first(gone):
@@ -89,7 +92,9 @@ def pair_widened_statements(
 
 
 def _is_one_inside_the_other(a: str, b: str) -> bool:
-    """Return whether the words of the shorter statement are words of the other, in this order."""
+    """Return whether the longer statement contains all words of the shorter statement in the same
+    order.
+    """
     shorter, longer = sorted((_TOKEN.findall(a), _TOKEN.findall(b)), key=len)
     rest = iter(longer)
     return shorter[:1] == longer[:1] and all(word in rest for word in shorter)

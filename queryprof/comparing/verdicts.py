@@ -1,5 +1,5 @@
-"""The metrics of a comparison, and the verdict on each change. Metrics without noise are compared
-exactly, times by the interval of their ratio.
+"""The metrics of a comparison, and the verdict on each change. Counts are compared exactly, and
+times by the confidence interval of their ratio.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from queryprof.statistics.bootstrap import ratio_interval
 from queryprof.statistics.rank_sum import rank_higher_p_value
 
 LUCK = 0.01
-"""How often a comparison of equal programs may call any of its times worse."""
+"""The probability that a comparison of equal programs wrongly reports any time as changed."""
 
 WHOLE_TESTS = 8
 """The independent times of whole runs: database, run, CPU, memory, reads, writes, lag and stalls.
-The others (a mean, a rate) follow from these.
+All other times (a mean, a rate) follow from these.
 """
 
 MIN_TIMED_RUNS = 6
-"""The fewest runs per side for a verdict on times. If all runs of one side are slower than all of
-the other, that is luck once in 924 times (6 of 12 runs). With 5 runs per side it is once in 252
-times, which is above LUCK / WHOLE_TESTS.
+"""The fewest runs per side for a verdict on times. With 6 runs per side, chance makes all runs of
+one side slower than all runs of the other side once in 924 times. With 5 runs per side, this
+happens once in 252 times, which is above LUCK / WHOLE_TESTS.
 """
 
 NOISY = frozenset({"io", "time"})
-"""Gates of metrics that differ between equal runs. They are compared with statistics."""
+"""Gates of metrics that vary between runs of the same program. Their changes need a statistical
+test.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ WHOLE = (
 RUN = Metric("run_ns", "time", lambda _: None)
 STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
-"""Metrics without a verdict: a single execution, or the noise itself, decides them."""
+"""Metrics that get no verdict, because they depend on a single execution or measure the noise
+itself.
+"""
 
 IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -91,7 +95,7 @@ IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: p.total("written_bytes"),
     ),
 )
-"""Metrics of whole processes."""
+"""Bytes that the whole processes read and wrote."""
 
 
 CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
@@ -108,7 +112,9 @@ MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: _largest_known([one.peak_memory_bytes for one in p.processes]),
     ),
 )
-"""The peak memory of the largest process; unknown if a process was killed."""
+"""The peak memory of the largest process; None if unknown for any process, such as a killed
+process.
+"""
 
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -144,9 +150,9 @@ Values = list[float | None]
 class MetricComparer:
     """Compare the values of a metric over all runs, and judge the change.
 
-    A time has changed if it changed by more than `tolerance`, the interval of its ratio excludes 1,
-    and a rank-sum test agrees. The test's limit is LUCK / `tests` (Bonferroni's correction).
-    Without this correction, one of many equal times would look slower.
+    A time counts as changed if its means differ by more than `tolerance`, the interval of its ratio
+    excludes 1, and the p-value of a rank-sum test is at most LUCK / `tests` (Bonferroni's
+    correction). Without this correction, chance would make one of many equal times look slower.
 
     Attributes:
         tests: the number of times that are judged together.
@@ -205,6 +211,7 @@ class MetricComparer:
             return Verdict.WORSE
         if max(after) * (1 + drift) < min(before):
             return Verdict.BETTER
-        # If runs of one side differ from each other, an overlap with the other side shows nothing.
+        # If runs of one side differ from each other, overlapping sides prove neither a change nor
+        # equality.
         steady = max(before) == min(before) and max(after) == min(after)
         return Verdict.SAME if steady or before == after else Verdict.UNCLEAR

@@ -1,15 +1,16 @@
-"""Windows that were taken from a place but are not in the store yet.
+"""Keep windows (the files of ended recording periods) that wait to be sent to the store.
 
     PLACE/.queryprof-ship/taken-TIME/  the files of one batch: a window, service and version
-                         /sent-TIME/   in the store, to be deleted
+                         /sent-TIME/   a batch that is in the store, to be deleted
                          /lost-TIME-N/ an empty directory: N windows were dropped to save space
 
-Each step is one rename, so after a kill at any moment the next run can continue. Sent files are
-renamed before they are deleted: a half-deleted batch would otherwise be sent again, incomplete,
-under the same names.
+Each step is one rename, so the next run can continue after a kill at any moment. A sent batch is
+renamed before it is deleted. Otherwise, a half-deleted batch would be sent again, incomplete, under
+the same names.
 
-All paths are relative to the opened directories, and links are not followed: the owner of the place
-may put anything there while another user, root, ships from it.
+PLACE is the directory in which processes record. Its owner may put anything there while another
+user, such as root, ships from it. So all paths are relative to opened directories, and links are
+not followed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 FOLDER = ".queryprof-ship"
 TAKEN, SENT, LOST = "taken-", "sent-", "lost-"
 LAST = "last."
-"""Prefix of a file that no later file continues."""
+"""Prefix of the name of a process's last file, which no later file continues."""
 
 DAMAGED, DELIVERED = ".damaged", "delivered-"
 MAX_TRIES = 3
@@ -46,9 +47,9 @@ class Taken(NamedTuple):
     """A file of a batch.
 
     Attributes:
-        path: valid while the descriptor of its directory is open.
-        continues: whether a later file has the executions that were unfinished at the end of this
-            file.
+        path: a path that is valid while the batch is open.
+        continues: whether a later file has the executions that were still in progress at the end of
+            this file.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A directory of files that are sent together. Each table gets one file.
+    """A directory of files that are sent together, as one file per table.
 
     Attributes:
         handle: descriptor of the open directory.
@@ -77,22 +78,22 @@ class Batch:
 
     @property
     def lost(self) -> int:
-        """Number of windows that were lost before this batch."""
+        """Number of windows that were dropped before this batch."""
         return sum(map(_count, os.listdir(self.handle)))
 
     def has(self, message: str) -> bool:
-        """Return whether the delivery of a message is recorded."""
+        """Return whether a message of this batch was recorded as delivered."""
         return f"{DELIVERED}{message}" in os.listdir(self.handle)
 
     def add(self, message: str) -> None:
-        """Record that a message was delivered to the store or to the team's telemetry."""
+        """Record that a message was delivered to the store or to an OTLP endpoint."""
         flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(f"{DELIVERED}{message}", flags, 0o600, dir_fd=self.handle))
 
     @property
     def bytes(self) -> int:
-        """Size on the disk. It is below the sum of the file sizes, because regions are sparse
-        files.
+        """Size on the disk, in bytes. It is below the sum of the file sizes, because the files are
+        sparse.
         """
         total = 0
         for file in self.files():
@@ -102,7 +103,7 @@ class Batch:
 
 
 class Batches:
-    """The batches of a place.
+    """The batches of a recording directory.
 
     Args:
         place: the directory in which processes record.
@@ -114,7 +115,7 @@ class Batches:
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
-        """Lock the batches for this process while the block runs.
+        """Lock the batches, so that only this process uses them during the block.
 
         Raises:
             QueryprofError: another process has the lock, or the directory cannot be created.
@@ -123,13 +124,13 @@ class Batches:
         try:
             yield self
         finally:
-            with suppress(OSError):  # some batches are left
+            with suppress(OSError):  # batches are left
                 if self._is_unchanged():
                     os.rmdir(FOLDER, dir_fd=self._place_handle)
             self._close()
 
     def open_again(self) -> None:
-        """Open the directories again if they were replaced. Raises QueryprofError."""
+        """Reopen the directories if they were replaced. Raises QueryprofError."""
         if not self._is_unchanged():
             self._close()
             self._open()
@@ -181,7 +182,7 @@ class Batches:
                 if os.path.samestat(found, _stat(FOLDER, self._place_handle)):
                     return handle
             except (BlockingIOError, FileNotFoundError):
-                pass  # another process has locked the folder, or has just removed it
+                pass  # another process locked or removed the folder
             except BaseException:
                 os.close(handle)
                 raise
@@ -198,18 +199,19 @@ class Batches:
             for window in windows:
                 part = os.path.basename(window.path)
                 taken = part if window.continues else f"{LAST}{part}"
-                # The process may have removed the file, because it keeps only the latest windows.
+                # The recorded process may have removed the file, because it keeps only its latest
+                # windows.
                 with suppress(FileNotFoundError):
                     os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)
             _move_lost(self._handle, batch.handle)
 
     def _next_time(self) -> int:
-        """Return the time of the next batch, which is later than all others."""
+        """Return the current time (ns), or a later time if a batch is as new."""
         known = [_time_in_name(name) + 1 for name in ["", *os.listdir(self._handle)]]
         return max(time.time_ns(), *known)
 
     def waiting(self) -> list[str]:
-        """Return the names of the batches, oldest first."""
+        """Return the names of the waiting batches, oldest first."""
         names = [name for name in os.listdir(self._handle) if name.startswith(TAKEN)]
         return sorted(names, key=_time_in_name)
 
@@ -238,28 +240,29 @@ class Batches:
         return total
 
     def set_aside(self, batch: Batch, file: Taken) -> str:
-        """Move an unreadable file back next to its trace, under a name that readers ignore.
+        """Move an unreadable file back to the recording directory, under a name that readers
+        ignore.
 
-        Returns its path.
+        Return its path.
         """
         name = f"{file.name.removeprefix(LAST)}{DAMAGED}"
         os.rename(file.name, name, src_dir_fd=batch.handle, dst_dir_fd=self._place_handle)
         return os.path.join(self._place, name)
 
     def keep_lost(self, batch: Batch) -> None:
-        """Keep the count of lost windows for the next batch, when this batch has no file."""
+        """Pass the count of lost windows on to the next batch."""
         _move_lost(batch.handle, self._handle)
 
     def end(self, batch: Batch) -> None:
-        """Delete the files of a batch, which are in the store."""
+        """Delete a batch that was sent."""
         sent = f"{SENT}{batch.name.removeprefix(TAKEN)}"
         os.rename(batch.name, sent, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         _remove(sent, self._handle)
 
     def drop_beyond(self, max_bytes: int) -> int:
-        """Drop the oldest batches until the rest takes at most `max_bytes` on the disk.
+        """Drop the oldest batches until the remaining batches take at most `max_bytes` on the disk.
 
-        Returns the number of lost windows.
+        Return the number of lost windows.
         """
         sizes: list[tuple[str, int, int]] = []
         for name in self.waiting():

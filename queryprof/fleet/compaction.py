@@ -1,11 +1,10 @@
 """Combine the files of a day into one.
 
-The windows of a host and version become one for the day. A day's file has a name made from its
-sources, lists them in its footer and never changes. The sources stay for another day, because a
-reader may have listed them already, and a later run removes them.
+All windows of a host and version become one window for the day. The combined file never changes.
+Its name is a hash of its source files' names, and its footer lists them. A later run removes the
+sources after a day, because until then a reader may still use them.
 
-A run may be killed at any moment, or run at the same time as another one: no row is lost or counted
-twice (queryprof.fleet.days).
+If a run is killed, or two runs overlap, no row is lost or counted twice (queryprof.fleet.days).
 """
 
 from __future__ import annotations
@@ -53,21 +52,25 @@ if TYPE_CHECKING:
     from queryprof.fleet.schema import FleetColumn, FleetTable
 
 KEEP_SOURCES_NS = 24 * 3600 * 10**9
-"""How long the source files stay after a day's file contains their rows."""
+"""How long the source files stay after a combined file has their rows."""
 
 FILES_AT_ONCE, ROWS_AT_ONCE = 1000, 200_000
-"""Approximate number of files and rows that are combined at once. Buckets become rows as well: 15
-times as many. Opening a file takes 0.7 ms for each range of rows.
+"""The approximate number of files and rows to combine at once. While they are combined, histogram
+buckets become rows, about 15 per row. Opening a file takes 0.7 ms for each range of rows.
 """
 
 COMPACTED_AGE = timedelta(days=2)
-"""Compact dates that ended at least this long ago. Until then, hosts may still send windows."""
+"""Dates are compacted when they ended at least this long ago. Until then, hosts may still send
+windows.
+"""
 
 FOLDS = {KEY: "{0}", FIRST: "min({0})", SUM: "sum({0})", LEAST: "min({0})", MOST: "max({0})"}
 
 
 class Compacted(NamedTuple):
-    """The result of one run: numbers of written files, of their sources, and of deleted files."""
+    """The result of one run: the numbers of written combined files, of their sources, and of
+    deleted files.
+    """
 
     days: int
     sources: int
@@ -110,7 +113,7 @@ class Compaction:
         return Compacted(days, sources, removed)
 
     def _files_by_folder(self, table: str) -> dict[str, list[Entry]]:
-        """Return the files of a table, by service and date."""
+        """Return the files of a table, grouped by folder (one per service and date)."""
         found: dict[str, list[Entry]] = {}
         for entry in self._location.entries(table):
             if is_plain(entry.name):
@@ -118,7 +121,7 @@ class Compaction:
         return found
 
     def _is_past(self, folder: str, age: timedelta | None) -> bool:
-        """Return whether a folder's date ended at least this long ago."""
+        """Return whether a folder's date ended at least `age` ago."""
         try:
             date = datetime.strptime(folder.rpartition("/")[2], "date=%Y-%m-%d").replace(tzinfo=UTC)
         except ValueError:
@@ -132,7 +135,7 @@ class Compaction:
         return len(entries)
 
     def _compact(self, table: FleetTable, folder: str, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Compact a date. Returns the numbers of combined and deleted files."""
+        """Compact a folder. Return the numbers of combined and deleted files."""
         with _local_paths(self._location, entries) as paths:
             footers = self._footers(table, paths)
             day = day_of({name: footer.sources for name, footer in footers.items()})
@@ -144,7 +147,7 @@ class Compaction:
                 except TraceError as error:
                     self._note(f"not merged: {folder}: {error}")
             damaged = {}
-            if day.superfluous or day.folded:  # a day's file contains their rows, if it is intact
+            if day.superfluous or day.folded:  # is the combined file intact?
                 damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
             for reason in damaged.values():
                 self._note(f"skipped: {reason}")
@@ -176,10 +179,10 @@ class Compaction:
         paths: Mapping[str, str],
         footers: Mapping[str, Footer],
     ) -> int:
-        """Combine the files that DuckDB can read into a day's file. Returns their number.
+        """Combine the files that DuckDB can read. Return their number.
 
         Raises:
-            TraceError: no file is readable, or the rows cannot be added.
+            TraceError: no file is readable, or DuckDB cannot merge the rows.
         """
         try:
             self._fold(table, folder, paths, footers)
@@ -201,7 +204,7 @@ class Compaction:
         paths: Mapping[str, str],
         footers: Mapping[str, Footer],
     ) -> None:
-        """Write a day's file. Raises TraceError if the rows cannot be merged."""
+        """Write a combined file. Raises TraceError if the rows cannot be merged."""
         its = [footers[name] for name in paths]
         repeated = overlapping(("", window) for footer in its for window in footer.processes)
         if repeated:
@@ -224,11 +227,11 @@ class Compaction:
 
 
 def sound_footer(path: str, table: FleetTable) -> Footer:
-    """Return a file's footer, after checking the file.
+    """Check a whole file, and return its footer.
 
     Raises:
-        TraceError: a page of the file is damaged, the file has unknown columns, or its name cannot
-            be opened.
+        TraceError: a page of the file is damaged, the file has unknown columns, or engines cannot
+            open its name.
     """
     refuse_strange_name(path)
     try:
@@ -253,8 +256,8 @@ def _is_compact(entries: Sequence[Entry]) -> bool:
 
 @contextmanager
 def _local_paths(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
-    """Yield the paths of files by name. A store's files are copied for the duration of the
-    block.
+    """Yield the local path of each file by name. Files in an object store are copied for the
+    duration of the block.
     """
     if isinstance(location, Directory):
         yield {os.path.basename(one.name): os.path.join(location.path, one.name) for one in entries}
@@ -268,12 +271,13 @@ def _local_paths(location: Location, entries: Sequence[Entry]) -> Iterator[dict[
 
 
 def merged_rows(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the merged rows of files, one per key, in the order of the files' rows.
+    """Yield the merged rows of files, one per key, in the sort order of the table.
 
-    If there are many files, each host's files are merged first, which leaves few rows.
+    If there are many files, they are merged in groups, sorted by host, so that each group leaves
+    few rows.
 
     Raises:
-        TraceError: the files cannot be read, or their rows cannot be added.
+        TraceError: the files cannot be read, or their rows cannot be merged.
     """
     if len(paths) <= FILES_AT_ONCE:
         yield from _merged_at_once(table, paths)
@@ -303,18 +307,17 @@ def _merged_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Tabl
 
 
 def _most_rows(path: str) -> int:
-    """Return the maximum number of rows in a file.
+    """Return the number of rows in a file's metadata, at most one per byte.
 
-    A damaged file may claim more rows than it can contain. queryprof's rows take tens of bytes, so
-    more than one row per byte is impossible.
+    A damaged file may claim more, but a row takes tens of bytes.
     """
     return max(0, min(int(pq.read_metadata(path).num_rows), os.path.getsize(path)))
 
 
 def _split_rows(table: FleetTable, rows: int) -> list[tuple[str, str]]:
-    """Split the rows into ranges of statement ids, which are hashes.
+    """Return ranges of statement ids with about ROWS_AT_ONCE rows each.
 
-    Each range has about ROWS_AT_ONCE rows.
+    The ids are hashes, so equal ranges have about equal numbers of rows.
     """
     count = 1 + rows // ROWS_AT_ONCE if "statement_id" in table.key else 1
     borders = ["", *(f"{at * 16**4 // count:04x}" for at in range(1, count)), ""]
@@ -322,7 +325,9 @@ def _split_rows(table: FleetTable, rows: int) -> list[tuple[str, str]]:
 
 
 def _merging_sql(table: FleetTable) -> str:
-    """Return the SQL that merges a table's rows, by the roles of its columns."""
+    """Return the SQL that merges a table's rows. Each column's role decides how its values are
+    merged.
+    """
     key = ", ".join(table.key)
     order = ", ".join(
         f"{one} NULLS FIRST" for one in [*table.key[len(OWNER) :], *table.key[: len(OWNER)]]

@@ -1,12 +1,12 @@
-"""Compare two versions of a service: find what got worse on the hosts of the later version.
+"""Compare two versions of a service: find regressions on the hosts of the later version.
 
 Each host is one observation. The ratio of two versions is the ratio of the geometric means over
-their hosts. Its confidence interval is Welch's, for means of unequal variances (B. L. Welch, "The
-generalization of 'Student's' problem when several different population variances are involved",
-Biometrika 34, 1947).
+their hosts. The confidence interval of the ratio is Welch's, for unequal variances (B. L. Welch,
+"The generalization of 'Student's' problem when several different population variances are
+involved", Biometrika 34, 1947).
 
-If many statements are compared, each interval is widened (C. E. Bonferroni's inequality): in 19 of
-20 comparisons, no interval is wrong.
+If many statements are compared, each interval is widened (C. E. Bonferroni's inequality), so that
+in 19 of 20 comparisons all intervals are right.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIN_HOSTS = 8
 """Minimum number of hosts per version for comparing times."""
 
 TOO_WIDE_RATIO = 1.5
-"""If an interval includes this ratio, the hosts differ too much for a result."""
+"""If an interval extends beyond this ratio, the hosts differ too much for a verdict."""
 
 CONFIDENCE = 0.95
 GATES = ("time", "vmsteps", "counts", "plans", "findings")
@@ -35,7 +35,9 @@ Record = Mapping[str, Any]
 
 
 class RatioInterval(NamedTuple):
-    """A ratio of two versions, and its interval at level CONFIDENCE."""
+    """The ratio of a figure between two versions, and its confidence interval at level
+    CONFIDENCE.
+    """
 
     ratio: float
     low: float
@@ -44,16 +46,16 @@ class RatioInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetComparison:
-    """The differences of a version, most costly first.
+    """The differences between two versions. The most expensive statements come first.
 
     Attributes:
-        slower, faster: statements whose times differ by more than the hosts do.
+        slower, faster: statements whose times changed with statistical significance.
         more_steps: statements that take more VM steps per execution.
-        requests: statements that run more often per span.
-        plans, findings: new plans and findings.
+        requests: statements that the later version runs more often per span.
+        plans, findings: plans and findings that are new in the later version.
         statements: statements that only one version has.
-        unclear: statements on too few hosts, or on hosts that differ too much.
-        same: all other statements.
+        unclear: number of statements on too few hosts, or on hosts that differ too much.
+        same: number of all other compared statements.
         unknown: gates that cannot be checked, with the reason.
     """
 
@@ -71,7 +73,7 @@ class FleetComparison:
     unknown: Mapping[str, str]
 
     def worse(self, gates: Sequence[str]) -> dict[str, int]:
-        """Return the number of entries that got worse, for each failed gate."""
+        """Return the number of regressions for each gate that has any."""
         found = {
             "time": self.slower,
             "vmsteps": self.more_steps,
@@ -83,11 +85,12 @@ class FleetComparison:
 
 
 def interval(row: Record, figure: str, statements: int) -> RatioInterval | None:
-    """Return the ratio of a figure of two versions, or None if a version has fewer than MIN_HOSTS
+    """Return the ratio of a figure between two versions; None if a version has fewer than MIN_HOSTS
     hosts.
 
     Args:
-        statements: number of compared statements.
+        row: a row of the question `compare`. figure: "time" or "step". statements: the number of
+            compared statements.
     """
     sides = []
     for side in ("before", "after"):
@@ -107,7 +110,7 @@ def interval(row: Record, figure: str, statements: int) -> RatioInterval | None:
 
 
 def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
-    """Return whether the rank sum of the later version's hosts is statistically significant."""
+    """Return whether a rank-sum test over the hosts confirms the change."""
     prefix = "step_hosts" if kind == "step" else "hosts"
     before, after = row[f"{prefix}_before"], row[f"{prefix}_after"]
     rank_sum = row[f"{figure}_rank_sum"]
@@ -122,7 +125,7 @@ def _is_beyond(times: RatioInterval) -> bool:
 def compare_versions(
     engine: Engine, selection: Selection, before: str, after: str
 ) -> FleetComparison:
-    """Compare two versions. Raises TraceError if one of them is unknown."""
+    """Compare two versions of a service. Raises TraceError if a version is unknown."""
     known = {one["version"] for one in engine.answer("names", selection).records()}
     for version in (before, after):
         if version not in known:
@@ -173,7 +176,7 @@ def _unknown_gates(
     few: bool,
     of_sums: Collection[str | None],
 ) -> dict[str, str]:
-    """Return the gates that cannot be checked for one of the versions, and why."""
+    """Return the gates that cannot be checked, each with the reason."""
     found: dict[str, str] = {}
     if few:
         why = f"fewer than {MIN_HOSTS} hosts with each version, or hosts that differ too much"

@@ -1,9 +1,9 @@
-"""Local copies of a store's files, so that each file is downloaded once.
+"""Keep local copies of an object store's files, so that each file is downloaded only once.
 
     CACHE/HASH OF THE URL/TABLE/service=.../date=.../NAME
 
-A copy has the modification time of the store's file. If the times differ, the file is downloaded
-again.
+A copy has the size and modification time of the store's file. If either differs, the file is
+downloaded again.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MAX_NAME_CHARACTERS = 1024
 
 
 class Wanted(NamedTuple):
-    """The files to read, by the parts of their names. None means all.
+    """The files to read, selected by service and time. None means no limit.
 
     Attributes:
-        since, until: limits: a window ends after `since` and begins before `until`.
+        since, until: the windows to read end after `since` and begin before `until`.
     """
 
     service: str | None = None
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
     until: datetime | None = None
 
     def has(self, name: str) -> bool:
-        """Return whether a file may have matching windows."""
+        """Return whether a file may have matching windows, according to its name."""
         _, service, date, _ = name.split("/")
         if self.service is not None and service != f"service={in_a_path(self.service)}":
             return False
@@ -58,7 +58,9 @@ class Wanted(NamedTuple):
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a listed name belongs to a table and does not lead outside."""
+    """Return whether a listed name is a safe relative path of four parts, like the names of table
+    files.
+    """
     parts = name.split("/")
     is_path = len(parts) == 4 and all(one.strip(".") for one in parts)
     return is_path and len(name) <= MAX_NAME_CHARACTERS and not set(name) & (PATTERN | {"\\", "\0"})
@@ -69,7 +71,7 @@ class Copies:
 
     Args:
         folder: the cache.
-        step: called after each copied file.
+        most_bytes: the maximum size of the cache. step: called after each copied file.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Copies:
         self._step = step
 
     def place(self, wanted: Wanted) -> Place:
-        """Copy the files of all tables and return their place. Raises QueryprofError."""
+        """Copy the files of all tables, and return the copies. Raises QueryprofError."""
         files = {
             table.name: [
                 self._copy_path(entry.name)
@@ -123,7 +125,9 @@ class Copies:
         return (found.st_size, found.st_mtime_ns) == (entry.bytes, entry.modified_ns)
 
     def _make_room(self, bytes_: int, kept: set[str]) -> None:
-        """Remove the oldest copies that are not needed now. Raises QueryprofError."""
+        """Remove the least recently used copies that are not needed now, until `bytes_` more bytes
+        fit. Raises QueryprofError.
+        """
         there = sorted(self._files())
         total = bytes_ + sum(size for _, size, _ in there)
         for _, size, path in there:
@@ -148,6 +152,6 @@ class Copies:
 
 
 def default_folder() -> str:
-    """Return the default folder for copies."""
+    """Return the default cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(cache, "queryprof", "fleet")

@@ -1,8 +1,9 @@
-"""Decide which files of a day count, when some repeat the rows of others.
+"""Decide which files of a day to read, because combined files repeat the rows of their sources.
 
-`fleet compact` combines a day's files into one and removes them later. Until then, both exist, and
-two simultaneous runs create two combined files. A combined file lists its sources. So the names are
-enough to decide which files count. At any moment, the counted files contain each row once.
+`fleet compact` combines a day's files into one and removes them later. Until then, the combined
+file and its sources exist side by side, and two simultaneous runs may create two combined files.
+Each combined file lists its sources, so the names decide which files count. At any moment, the
+counted files contain each row exactly once.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ class Day(NamedTuple):
     """The files of one table, service and date.
 
     Attributes:
-        counted: files whose rows count.
+        counted: files to read.
         folded: files whose rows are in a counted combined file.
-        superfluous: combined files that repeat rows of another combined file.
+        superfluous: combined files that share sources with a counted combined file.
     """
 
     counted: tuple[str, ...]
@@ -32,7 +33,7 @@ class Day(NamedTuple):
 
 
 def day_of(sources: Mapping[str, frozenset[str] | None]) -> Day:
-    """Sort the files of a day.
+    """Classify the files of a day.
 
     Args:
         sources: the sources of each file, by its name; None if it is not a combined file.
@@ -55,5 +56,5 @@ def day_of(sources: Mapping[str, frozenset[str] | None]) -> Day:
 
 
 def counted_files(sources: Mapping[str, frozenset[str] | None]) -> tuple[str, ...]:
-    """Return the files whose rows count, each once."""
+    """Return the files to read (see day_of)."""
     return day_of(sources).counted

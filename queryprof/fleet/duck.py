@@ -1,7 +1,7 @@
-"""Answer the fleet's questions with DuckDB, in this process.
+"""Run the fleet's questions (SQL queries in fleet/questions) with DuckDB, in this process.
 
-DuckDB reads only the given files and loads no extension. Values are bound as parameters: the name
-of a service is never part of the SQL text.
+DuckDB reads only the given files and loads no extension. All values, such as the names of services,
+are bound as parameters, and never part of the SQL text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SELECTED = ("service", "version", "environment", "host", "since", "until")
 MAX_NAMES = 20
-"""Maximum number of services and versions in a message."""
+"""Maximum number of entries (service, version, environment) in a message."""
 
 MEMORY_SHARE = 0.25
 """Share of the machine's memory that DuckDB may use."""
@@ -69,7 +69,7 @@ DAYS = """CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
 
 POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
         AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
-"""No recording has windows outside these times."""
+"""Condition that excludes impossible window times."""
 
 EACH_COLUMN = "SELECT count(COLUMNS(*)) FROM read_parquet($files, hive_partitioning = false)"
 
@@ -79,7 +79,7 @@ DURATION = """SELECT service, version, host, window_start, statement_id, site, s
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The windows that a question covers. None means all."""
+    """The windows to query. None means all values."""
 
     service: str | None = None
     version: str | None = None
@@ -91,7 +91,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows that answer a question."""
+    """The result of a question."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -102,7 +102,7 @@ class Answer:
 
 
 def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
-    """Return an engine that reads only these files. Raises TraceError."""
+    """Return a DuckDB connection that can read only these files. Raises TraceError."""
     try:
         connection = duckdb.connect(":memory:")
         for setting, value in (
@@ -122,9 +122,9 @@ def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
 
 
 def unread_files(paths: list[str]) -> dict[str, str]:
-    """Return why DuckDB cannot read files, by path.
+    """Find files that DuckDB cannot read, even if pyarrow accepts their footers.
 
-    It rejects some footers that pyarrow accepts. Raises TraceError.
+    Return the reason for each by path. Raises TraceError.
     """
     found: dict[str, str] = {}
     engine = closed_engine(paths)
@@ -134,7 +134,7 @@ def unread_files(paths: list[str]) -> dict[str, str]:
         except duckdb.Error as error:
             found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
             engine.close()
-            engine = closed_engine(paths)  # after some errors, an engine is unusable
+            engine = closed_engine(paths)  # some errors make an engine unusable
     engine.close()
     return found
 
@@ -143,7 +143,7 @@ class Engine:
     """DuckDB on the files of a fleet.
 
     Attributes:
-        store: the files, without damaged ones that were found so far.
+        store: the files, without the damaged files found so far.
     """
 
     def __init__(self, store: Store) -> None:
@@ -155,7 +155,7 @@ class Engine:
         self._connection.close()
 
     def text(self, name: str) -> str:
-        """Return the SQL query of a `fleet` command. It reads the tables of its WITH clause."""
+        """Return the SQL of a question, with the tables that it reads in its WITH clause."""
         comment, _, rest = question_sql(name).partition("\nWITH ")
         tables = [
             self._table(table.name) for table in FLEET_TABLES if _reads_table(rest, table.name)
@@ -165,7 +165,9 @@ class Engine:
         return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
 
     def _table(self, name: str) -> str:
-        """Return the SQL of a table, with a part for each service, whose name is a parameter."""
+        """Return the SQL of a table, a UNION ALL over the services. Names of services are
+        parameters.
+        """
         columns = FLEET_TABLE[name].columns
         names = ", ".join(one.name for one in columns)
         files = [
@@ -191,7 +193,7 @@ class Engine:
         return found
 
     def refuse_several(self, selection: Selection) -> None:
-        """Raise TraceError if there are several services and none is selected."""
+        """Raise TraceError if the selection has several services."""
         services = [one["service"] for one in self.answer("names", selection).records()]
         if len(set(services)) > 1:
             listed = ", ".join(dict.fromkeys(services))
@@ -200,7 +202,7 @@ class Engine:
             )
 
     def refuse_nothing(self, selection: Selection) -> None:
-        """Raise TraceError if nothing is selected. The message lists the available names."""
+        """Raise TraceError if the selection has no rows. The message lists the available names."""
         if self.answer("names", selection).rows:
             return
         there = self.answer("names", Selection()).records()
@@ -223,13 +225,13 @@ class Engine:
         )
 
     def answer(self, name: str, selection: Selection, **values: object) -> Answer:
-        """Answer a question.
+        """Run a question, and return its result. Damaged files are dropped from the store.
 
         Args:
-            values: parameters of the question.
+            values: further parameters of the question.
 
         Raises:
-            TraceError: a file is damaged, or the engine runs out of memory.
+            TraceError: the files cannot be read, or the engine runs out of memory.
         """
         text = self.text(name)
         named = set(PARAMETER.findall(text))
@@ -255,7 +257,9 @@ class Engine:
 
 
 def _column_sql(column: FleetColumn) -> str:
-    """Return a file's column in the form that questions use."""
+    """Return the SQL of a file's column as questions need it: times in UTC, and 0 for missing
+    counts.
+    """
     if column.kind == INSTANT:
         return UTC.format(column.name)
     if may_be_unknown(column):
@@ -265,7 +269,7 @@ def _column_sql(column: FleetColumn) -> str:
 
 
 def _escape(value: Any) -> Any:
-    """Escape characters that are not Unicode, as in the files."""
+    """Escape a text as the files do (see escape_text). Return any other value unchanged."""
     return escape_text(value) if isinstance(value, str) else value
 
 
@@ -275,7 +279,7 @@ def _none_if_infinite(value: Any) -> Any:
 
 
 def _reads_table(text: str, table: str) -> bool:
-    """Return whether a question's text has a table after FROM or JOIN."""
+    """Return whether a question has a table after FROM or JOIN."""
     words = text.split()
     return any(
         before in ("FROM", "JOIN") and word.rstrip(",)") == table

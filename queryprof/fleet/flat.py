@@ -1,6 +1,6 @@
 """Convert a profile to the rows of a fleet's tables.
 
-There is one row per key. Threads and processes of one host and version are added up.
+Each table has one row per key. Threads and processes of the same host and version are added up.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SEVERAL = "(several)"
 
 Row = tuple[Any, ...]
 Key = tuple["Owner", str, str, str, str]
-"""Owner, statement, path, span, operation."""
+"""The key of a row: owner, statement, path, span and operation."""
 
 Flat = tuple["Owner", tuple[str, ...], Row]
-"""Owner, the rest of the key, and the columns after the window."""
+"""A row in parts: owner, the other key columns, and the columns after the window."""
 
 
 class Owner(NamedTuple):
-    """The owner of a row. None means unknown or several."""
+    """The service, version, environment and host of a row. None means unknown or several."""
 
     service: str
     version: str | None
@@ -43,17 +43,17 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostWindow:
-    """The work of one host for a service in one window.
+    """The rows of one host and service for one window.
 
     Attributes:
         start_unix_ns: start of the window.
-        identities: host, process id, start, start of the window and end of the window of each
-            process. The end is needed because several windows may begin at the same time if the
+        identities: for each process, its host, process id, start, and the start and end of the
+            window. The end is needed because several windows may begin at the same time if the
             clock was set back.
-        versions: versions of the processes.
-        lost_windows: how many windows each process had removed so far, to keep only the latest; by
-            host, process id and start.
-        is_shared: whether the spans, plans and findings combine several hosts or versions.
+        versions: version and environment of the processes, as text.
+        lost_windows: the number of windows that each process has removed, because it keeps only the
+            latest; by host, process id and start.
+        is_shared: whether the spans, plans and findings combine several owners.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
 
@@ -68,23 +68,25 @@ class HostWindow:
 
     @property
     def identity(self) -> str:
-        """An id that is the same whenever the same processes and window are written."""
+        """A hash that is the same whenever the same processes and windows are exported."""
         return identifier(
             json.dumps([SCHEMA, self.service, self.host, self.versions, self.identities])
         )
 
 
 def host_windows(profile: Profile, is_anonymous: bool = False) -> list[HostWindow]:
-    """Return the rows of a profile, by service and host.
+    """Convert a profile to rows, grouped by service and host.
 
     Args:
-        is_anonymous: replace the program's texts by their hashes.
+        is_anonymous: replace the program's texts, such as statements, by their hashes.
     """
     return _Flattening(profile, is_anonymous).windows()
 
 
 class _Figures:
-    """Figures of one trace table, merged by the roles of its columns."""
+    """Merges the figures of one trace table. Each column's role decides between sum, minimum and
+    maximum.
+    """
 
     def __init__(self, table: str) -> None:
         columns = [column for column in TABLE[table].columns if column.role != KEY]
@@ -97,7 +99,7 @@ class _Figures:
         self._count = self.names.index("count") if "count" in self.names else 0
 
     def fold(self, known: dict[Key, list[Any]], key: Key, more: Sequence[Any]) -> None:
-        """Add figures to a key's figures."""
+        """Merge figures into the figures of a key."""
         to = known.get(key)
         if to is None:
             known[key] = list(more)
@@ -122,7 +124,7 @@ def _owner(process: Process) -> Owner:
 
 
 class _Flattening:
-    """The rows of one profile."""
+    """Converts one profile to rows."""
 
     def __init__(self, profile: Profile, is_anonymous: bool) -> None:
         self._profile = profile
@@ -135,10 +137,10 @@ class _Flattening:
             self._processes.setdefault(self._owners[one.id], []).append(one)
         self._processes.setdefault(self._of_all, list(profile.processes))
         self._windows: dict[Owner, Row] = {}
-        self._sites: dict[str, tuple[str, str]] = {}  # by path: the ranked frame, and its place
+        self._sites: dict[str, tuple[str, str]] = {}  # by path: call site and function
 
     def windows(self) -> list[HostWindow]:
-        """Return the rows, by service and host."""
+        """Return the rows of all tables, grouped by service and host."""
         rows: dict[tuple[str, str | None], dict[str, list[Row]]] = {}
         for table, flat in (
             ("aggregate", self._aggregates()),
@@ -185,7 +187,9 @@ class _Flattening:
         )
 
     def _window_of(self, owner: Owner) -> Row:
-        """Return an owner's window in us (start, end), and the number of processes."""
+        """Return the start and end of an owner's window (us since 1970), and the number of
+        processes.
+        """
         known = self._windows.get(owner)
         if known is not None:
             return known
@@ -259,7 +263,7 @@ class _Flattening:
             yield self._of_all, key, values
 
     def _findings(self) -> Iterator[Flat]:
-        """Yield the findings that need only the trace, without reading source code or databases."""
+        """Yield the findings that need only the trace, no source code or database."""
         outgoing = self._names.outgoing_text
         for one in find_all(self._report, lambda *_: None, {}):
             statement = identifier(one.statement) if one.statement else None
@@ -279,7 +283,9 @@ NO_CALLS, NO_FILES = [0] * len(CALLS.names), [None] * len(FILES.names)
 
 
 def _shared_fields(owners: set[Owner]) -> Owner:
-    """Return the fields that all owners share."""
+    """Return an owner with the fields that all owners share; other fields are None, or SEVERAL for
+    the service.
+    """
     if not owners:
         return Owner(SEVERAL, None, None, None)
     service, version, environment, host = (
@@ -289,7 +295,7 @@ def _shared_fields(owners: set[Owner]) -> Owner:
 
 
 def _values_of_span(span: Span) -> Sequence[Any]:
-    """Return the figures in the order of the trace's columns."""
+    """Return a span's figures in the order of the columns of the trace's table."""
     durations, queries = span.durations, span.queries
     return (
         span.count,
@@ -305,7 +311,7 @@ def _values_of_span(span: Span) -> Sequence[Any]:
 
 
 def _none_if_uncounted(figures: Mapping[str, Any], executions: int = 0) -> list[Any]:
-    """Replace figures by None where nothing was counted."""
+    """Return the figures, with None for figures whose sample count (COUNTED_BY) is 0."""
     counted = {**figures, "executions": executions}
     return [
         None if name in COUNTED_BY and not counted[COUNTED_BY[name]] else value
@@ -319,13 +325,15 @@ def _add_histogram(histogram: dict[int, int], more: Mapping[int, int]) -> None:
 
 
 def _bucket_lists(histogram: Mapping[int, int]) -> tuple[list[int], list[int]]:
-    """Return the buckets, and the number in each."""
+    """Return the buckets that are not empty, and the count in each."""
     pairs = sorted((bucket, count) for bucket, count in histogram.items() if count)
     return [bucket for bucket, _ in pairs], [count for _, count in pairs]
 
 
 def _sort_rows(table: str, rows: list[Row]) -> list[Row]:
-    """Sort rows by the key, with the columns that are searched most first."""
+    """Sort rows by their key. The version, environment and host come last, because queries search
+    by the other columns.
+    """
     facts = FLEET_TABLE[table]
     owners = len(OWNER)
     width = len(facts.key)

@@ -1,4 +1,4 @@
-"""Metadata in the footer of a fleet's Parquet file.
+"""Read and write the metadata in the footer of a fleet's Parquet file.
 
     queryprof.schema     version of the tables
     queryprof.version    version of queryprof that wrote the file
@@ -10,7 +10,7 @@
                          "files": number of windows dropped while a store was away
     queryprof.sources    JSON list, in a combined file of a day: the names of its sources
 
-The metadata is not trusted: its names are only compared and never used as paths.
+Names in the metadata are only compared, and never used as paths, because they are not trusted.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY, SOURCES_KEY = (
     for name in ("schema", "version", "service", "processes", "lost", "sources")
 )
 MAX_LOST_WINDOWS = 10**12
-"""Larger numbers of lost windows are invalid."""
+"""Larger numbers of lost windows are ignored as invalid."""
 
 
 class Lost(NamedTuple):
-    """Windows that are in no file.
+    """The windows that are missing in the fleet's files.
 
     Attributes:
-        processes: how many windows each process removed, by host, process id and start.
-        files: how many windows were dropped on the way.
+        processes: the number of windows that each process removed, by host, process id and start.
+        files: the number of windows that were dropped before they could be sent.
     """
 
     processes: Mapping[tuple[str, int, int], int] = {}
@@ -50,7 +50,7 @@ class Footer(NamedTuple):
 
     Attributes:
         processes: the process windows in the file, each as JSON text.
-        sources: the sources of a day's combined file; None for other files.
+        sources: the names of a combined file's sources; None for other files.
     """
 
     service: str
@@ -59,7 +59,7 @@ class Footer(NamedTuple):
     sources: frozenset[str] | None = None
 
     def facts(self) -> dict[bytes, bytes]:
-        """Return the metadata in its written form."""
+        """Return the metadata as the key-value pairs of a Parquet file."""
         found = {
             SCHEMA_KEY: str(SCHEMA).encode(),
             VERSION_KEY: __version__.encode(),

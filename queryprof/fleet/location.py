@@ -1,7 +1,7 @@
-"""The place of a fleet's files: a directory, or an object store (S3, Google's, Azure's).
+"""Read and write a fleet's files in a directory or an object store (S3, Google, Azure).
 
-A file exists completely or not at all. Its name is a path relative to the location, with "/" as the
-separator. Listed names are data: a name that would lead elsewhere is ignored.
+A file is never partly visible. Its name is a path relative to the location, with "/" as the
+separator. Names outside the location are ignored, because listed names are not trusted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 SECRETS = ("access_key", "secret_key", "session_token", "account_key", "sas_token")
-"""Parameters that are not accepted in a URL, because all users of a machine can see command lines.
-"""
+"""Parameters that a URL must not contain, because all users of a machine can see command lines."""
 
 UNFINISHED = ".new"
 
@@ -31,7 +30,7 @@ def files_below(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the regular files below a directory with their status, in the order of their paths.
 
-    Links are not followed: in a stranger's store they may lead anywhere.
+    Links are not followed, because they may lead anywhere.
 
     Args:
         cannot: called with one line for each directory or file that cannot be read.
@@ -51,7 +50,7 @@ def files_below(
             path = os.path.join(above, name)
             if _is_link(path, cannot):
                 continue
-            with suppress(OSError):  # the file was deleted meanwhile
+            with suppress(OSError):  # the file was just deleted
                 found = os.stat(path)
                 if stat.S_ISREG(found.st_mode) and not name.startswith("."):
                     yield path, found
@@ -76,8 +75,8 @@ class Entry(NamedTuple):
     """A file of a location.
 
     Attributes:
-        name: its path relative to the location.
-        modified_ns: last modification, since 1970.
+        name: the file's path relative to the location.
+        modified_ns: time of the last modification, in ns since 1970.
     """
 
     name: str
@@ -86,10 +85,11 @@ class Entry(NamedTuple):
 
 
 class Location(Protocol):
-    """A place for files."""
+    """A directory or object store for a fleet's files."""
 
     def put(self, name: str, content: bytes) -> str:
-        """Write a file, replacing one of the same name. Returns its name for messages.
+        """Write a file, and replace any file of the same name. Return its full path or URL for
+        messages.
 
         Raises:
             CannotWriteError: the file cannot be written.
@@ -102,10 +102,12 @@ class Location(Protocol):
         """Return a file's content. Raises LocationError."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists. Raises LocationError."""
+        """Remove a file if it exists. Raises LocationError."""
 
     def remove_unfinished(self, before_ns: int) -> None:
-        """Remove files of killed writers: unfinished and older than `before_ns` (since 1970)."""
+        """Remove unfinished files of killed writers that are older than `before_ns` (ns since
+        1970).
+        """
 
 
 def is_url(text: str) -> bool:
@@ -114,7 +116,7 @@ def is_url(text: str) -> bool:
 
 
 def location_of(text: str, unfinished: str = "") -> Location:
-    """Return the location of a directory's path or of a URL. Raises LocationError.
+    """Return the location for a path or URL. Raises LocationError.
 
     Args:
         unfinished: see Directory.
@@ -126,8 +128,9 @@ class Directory:
     """A directory.
 
     Args:
-        unfinished: part of the names of unfinished files; by default this process's id. A single
-            writer that always uses the same word replaces its own leftovers after a kill.
+        unfinished: a part of the names of unfinished files; this process's id if "". With a fixed
+            word, a writer replaces its own leftovers after a kill, and files survive a power
+            failure.
     """
 
     def __init__(self, path: str, unfinished: str = "") -> None:
@@ -136,7 +139,9 @@ class Directory:
         self._is_durable = bool(unfinished)
 
     def put(self, name: str, content: bytes) -> str:
-        """See Location. Writes a temporary file that only its owner can read, and renames it."""
+        """See Location. The file is written under a temporary name and renamed. Only its owner can
+        read it.
+        """
         path = os.path.join(self.path, name)
         folder, last = os.path.split(path)
         beside = os.path.join(folder, f".{last}.{self._unfinished}{UNFINISHED}")
@@ -214,7 +219,9 @@ class Directory:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the names in a directory survive a power failure, if the file system supports this."""
+    """Sync a directory, so that its names survive a power failure, if the file system supports
+    this.
+    """
     with suppress(OSError):
         handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -224,10 +231,10 @@ def _sync_folder(folder: str) -> None:
 
 
 class ObjectStore:
-    """A bucket, or a prefix in one, accessed through pyarrow.
+    """A bucket, or a prefix in a bucket, accessed through pyarrow.
 
-    It finds credentials like the providers' own tools: in the environment, in files in the home
-    directory, or from the machine's role.
+    pyarrow finds credentials as the providers' own tools do: in the environment, in files in the
+    home directory, or from the machine's role.
     """
 
     def __init__(self, url: str) -> None:
@@ -252,12 +259,12 @@ class ObjectStore:
         return f"{self._path.rstrip('/')}/{name}"
 
     def put(self, name: str, content: bytes) -> str:
-        """See Location. An object exists once its last byte is written."""
+        """See Location. An object becomes visible only when it is complete."""
         path = self._full_path(name)
         try:
             stream = self._files.open_output_stream(path)
             stream.write(content)
-            stream.close()  # not after an error, when closing would finish the truncated object
+            stream.close()  # after an error, closing would publish a truncated object
             found = self._files.get_file_info(path)
         except OSError as error:
             raise CannotWriteError(f"{self.url}: cannot be written: {_one_line(error)}") from error
@@ -298,7 +305,7 @@ class ObjectStore:
             raise LocationError(f"{self.url}: cannot be removed: {_one_line(error)}") from error
 
     def remove_unfinished(self, before_ns: int) -> None:
-        """See Location. Unfinished objects do not exist."""
+        """See Location. Do nothing, because unfinished objects are never visible."""
 
 
 def _one_line(error: Exception) -> str:

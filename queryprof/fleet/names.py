@@ -1,6 +1,6 @@
-"""Names in a fleet's tables: statements, places and databases.
+"""Return the names of statements, call sites and databases for a fleet's tables.
 
-Names are the same on every host and in every window.
+A name is the same on every host and in every window.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from queryprof.model import CallPath, Frame, Profile
 
 ID_DIGITS = 16
-"""Hexadecimal digits of SHA-256: 64 bits."""
+"""Hexadecimal digits of a SHA-256 hash to keep (64 bits)."""
 
 PARTS_OUTSIDE = 2
-"""How many trailing parts to keep of a path outside the program's directory."""
+"""The number of trailing parts to keep of a path outside the program's directory."""
 
 
 def identifier(text: str) -> str:
@@ -29,10 +29,10 @@ def identifier(text: str) -> str:
 
 
 class FleetPlaces(Places):
-    """Names of files relative to the program's directory, or their last parts.
+    """Names files relative to the program's directory, or by their last parts if outside it.
 
-    A name depends only on the file and that directory. So a place has the same name in all windows,
-    and no name shows a machine's paths.
+    A name depends only on the file and the program's directory. So a file has the same name in all
+    windows, and no name reveals a machine's paths.
     """
 
     def file(self, path: str) -> str:
@@ -41,10 +41,10 @@ class FleetPlaces(Places):
 
 
 class FlatNames:
-    """The names of one profile.
+    """The names for the rows of one profile.
 
     Args:
-        is_anonymous: replace texts of the program by their hashes.
+        is_anonymous: replace the program's texts by their hashes.
     """
 
     def __init__(self, profile: Profile, sites: Sites, is_anonymous: bool) -> None:
@@ -54,7 +54,9 @@ class FlatNames:
         self._of_paths: dict[int, tuple[CallPath, tuple[str, str, str]]] = {}
 
     def outgoing_text(self, text: str) -> str:
-        """Return a text of the program in the form that may leave the machine."""
+        """Return a text of the program in the form that may leave the machine: a hash if
+        anonymous.
+        """
         return identifier(text) if self._is_anonymous and text else text
 
     def path(self, path: CallPath) -> tuple[str, str, str]:
@@ -85,5 +87,5 @@ class FlatNames:
         return f"{self._places.file(frame.file)} {frame.function}" if frame else ""
 
     def database(self, database: str) -> str:
-        """Return the name of a database's file."""
+        """Return the name of a database file."""
         return self.outgoing_text(self._places.file(database))

@@ -2,7 +2,8 @@
 
     TABLE/service=SERVICE/date=YYYY-MM-DD/HHMM-HOST-IDENTITY.parquet
 
-The name identifies the rows, so writing a recording twice leaves one file.
+IDENTITY is a hash of the recorded processes and windows, so exporting a recording twice leaves one
+file.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ ENDING = ".parquet"
 
 
 MAX_NAME_CHARACTERS = 120
-"""Length limit of a service's or host's name in a path."""
+"""Maximum length of a service's or host's name in a path."""
 
 SHARED = (
     "contains several hosts or versions: its spans, plans and findings combine them, so their host"
     " or version is unknown"
 )
-"""Message about a window that `is_shared`."""
+"""The message about a HostWindow with `is_shared`."""
 
 TYPES = {
     TEXT: pa.string(),
@@ -65,11 +66,11 @@ TYPES = {
 
 
 UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
-"""Errors that pyarrow raises for damaged files; UnicodeError for names of columns."""
+"""Errors that pyarrow raises for damaged files (UnicodeError for damaged column names)."""
 
 
 def arrow_schema(table: FleetTable) -> pa.Schema:
-    """Return a table's columns with their types."""
+    """Return the Arrow schema of a table."""
     return pa.schema([(column.name, TYPES[column.kind]) for column in table.columns])
 
 
@@ -79,7 +80,7 @@ def folder_of(table: str, service: str, date: str) -> str:
 
 
 def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
-    """Return the name of a table's file."""
+    """Return the relative path of a table's file."""
     start = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC)
     folder = folder_of(table, window.service, f"{start:%Y-%m-%d}")
     host = in_a_path(window.host or "several")
@@ -87,7 +88,9 @@ def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
 
 
 def in_a_path(name: str) -> str:
-    """Encode a name for a path as engines decode it. A long name is cut and ends in its hash."""
+    """Encode a name for use in a path, as query engines decode it. A long name is cut and gets its
+    hash as a suffix.
+    """
     encoded, whole = _encoded(name), name
     while len(encoded) > MAX_NAME_CHARACTERS:
         name = name[: MAX_NAME_CHARACTERS * len(name) // len(encoded)]
@@ -101,13 +104,13 @@ def _encoded(name: str) -> str:
 
 
 def write(location: Location, window: HostWindow, lost_files: int = 0) -> list[str]:
-    """Write the tables that have rows. Returns the names of the files, for messages.
+    """Write a file for each table that has rows. Return the paths or URLs of the files.
 
     Args:
-        lost_files: windows that were lost on the way.
+        lost_files: the number of windows that were dropped before this window.
 
     Raises:
-        CannotWriteError: a file cannot be written; the files before it stay.
+        CannotWriteError: a file cannot be written. Files that were already written stay.
     """
     return [
         location.put(name_of(table.name, window), _content(table, rows, window, lost_files))
@@ -138,7 +141,7 @@ def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_fi
 
 
 def escape_text(text: str) -> str:
-    """Escape characters that are not Unicode, as traces do."""
+    """Escape lone surrogates, as traces do, because they have no UTF-8 form."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -147,7 +150,7 @@ def _escape_texts(values: tuple[str | None, ...]) -> list[str | None]:
 
 
 def refuse_other_schema(directory: str) -> None:
-    """Raise TraceError if a directory has files of another version or another program."""
+    """Raise TraceError if a directory has files of another schema version or another program."""
     for table in FLEET_TABLES:
         for path, _ in files_below(os.path.join(directory, table.name)):
             found = _schema_of(path) if path.endswith(ENDING) else None
@@ -162,7 +165,7 @@ def refuse_other_schema(directory: str) -> None:
 
 
 def _schema_of(path: str) -> int | None:
-    """Return the schema version of a file; 0 if it is not queryprof's; None if unreadable."""
+    """Return the schema version of a file; 0 if queryprof did not write it; None if unreadable."""
     try:
         found = pq.read_schema(path).metadata or {}
         return int(found.get(SCHEMA_KEY, 0))

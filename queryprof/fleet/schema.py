@@ -1,7 +1,7 @@
-"""The tables of a fleet: columns, and how to merge two rows with the same key.
+"""Define the tables of a fleet: their columns, and how to merge two rows with the same key.
 
-The figures are the columns of a trace's tables (queryprof.trace.tables) with the same names. A
-column added there appears in Parquet files as well. Unknown figures are null, never 0.
+Figures come from the columns of a trace's tables (queryprof.trace.tables) with the same names, so a
+new column in a trace also appears in the Parquet files. Unknown figures are null, never 0.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
 SCHEMA = 1
-"""The tables' version. Within a version, columns are only added."""
+"""The schema version of the tables. A version may add columns, but never changes or removes any."""
 
 HISTOGRAM = 7
-"""An additional role of columns: a list of buckets, or of the counts in these buckets."""
+"""The role of a column with a list of histogram buckets, or of the counts in these buckets."""
 
 TEXT, INTEGER, SMALL, REAL, INSTANT, BUCKETS, COUNTS = (
     "text",
@@ -41,23 +41,21 @@ COUNTED_BY = {
     "queries_max": "count",
     "file_max_lock_ns": "file_lock_waits",
 }
-"""Figures that are unknown if the column counting their samples is 0."""
+"""Figures that are unknown (null) if the sample count in this other column is 0."""
 
 
 def may_be_unknown(column: FleetColumn) -> bool:
-    """Return whether null is a valid value of a figure. queryprof never writes null for other
-    figures.
-    """
+    """Return whether a column may be null. queryprof never writes null to any other column."""
     return (
         column.name in COUNTED_BY or column.name.startswith("file_") or column.role in (KEY, FIRST)
     )
 
 
 class FleetColumn(NamedTuple):
-    """A column.
+    """A column of a fleet's table.
 
     Attributes:
-        role: as in a trace's columns, or HISTOGRAM.
+        kind: the type: TEXT, INTEGER, ... role: a role of the trace's columns, or HISTOGRAM.
     """
 
     name: str
@@ -66,19 +64,19 @@ class FleetColumn(NamedTuple):
 
 
 class FleetTable(NamedTuple):
-    """A table. Its key columns come first."""
+    """A table of the fleet. The key columns come first."""
 
     name: str
     columns: tuple[FleetColumn, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of all columns."""
         return tuple([column.name for column in self.columns])
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The names of its key columns."""
+        """The names of the key columns."""
         return tuple([column.name for column in self.columns if column.role == KEY])
 
 

@@ -1,8 +1,8 @@
-"""Send each ended window of a recording to a store once, and delete it.
+"""Send each ended window of a recording to a store or OTLP endpoint once, and delete the window.
 
-The files of a window, service, version and environment form one batch. A batch always has the same
-processes and windows, which determine the names of its files in the store. If a batch is sent again
-after a failure or a kill, it replaces the earlier files.
+All files with the same host, service, version, environment and window form one batch. The processes
+and windows of a batch never change, and determine its file names in the store. So a batch that is
+sent again, after a failure or a kill, replaces its earlier files.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from queryprof.region.region import Region
 
 STORED = "store"
-"""Message name for everything that a store gets from a batch."""
+"""The name of the message to the store, which contains all rows of a batch."""
 
 Group = tuple[str, ...]
-"""Host, service or program, version, environment, and the window's start. They identify a batch."""
+"""The key of a batch: host, service (or program), version, environment, and start of the window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """Settings for sending.
+    """Settings of a Shipper.
 
     Attributes:
-        kept_bytes: maximum size of waiting windows while the store is away.
-        is_anonymous: replace names of the program by their hashes.
+        kept_bytes: maximum size of the batches that wait while the store is unavailable.
+        is_anonymous: replace the program's texts by their hashes.
     """
 
     kept_bytes: int
@@ -56,7 +56,7 @@ class Shipping:
 
 
 class AwayError(QueryprofError):
-    """The store has accepted a batch, but the telemetry has not."""
+    """The store has accepted a batch, but the OTLP endpoint has not."""
 
     def __init__(self, reason: QueryprofError) -> None:
         super().__init__(str(reason))
@@ -68,7 +68,7 @@ class SentWindows(NamedTuple):
 
     Attributes:
         windows: number of sent windows.
-        files: number of files written to the store.
+        files: number of files that were written to the store.
     """
 
     windows: int
@@ -80,17 +80,17 @@ class Shipper:
 
     Args:
         places: the directory in which processes record in windows, or paths of traces in it.
-        location: the store; None without one.
+        location: the store; None to send only to `telemetry`.
         note: called with one line for each message.
-        telemetry: called with each batch's profile, and with the batch, which records what was
-            delivered. Returns whether the other side accepted the batch; a rejected batch is not
-            tried again.
+        telemetry: sends a batch to an OTLP endpoint, given the batch's profile and the batch, which
+            records what was delivered. Returns whether the endpoint accepted the batch; a rejected
+            batch is not sent again.
 
     Attributes:
         directory: path of the directory.
 
     Raises:
-        QueryprofError: another process sends from there, or the directory is not writable.
+        QueryprofError: another process sends from this directory, or the directory is not writable.
     """
 
     def __init__(
@@ -119,10 +119,11 @@ class Shipper:
         self._context.close()
 
     def run(self) -> SentWindows:
-        """Take the ended windows, and send all waiting batches.
+        """Move the ended windows into batches, and send all waiting batches.
 
         Raises:
-            QueryprofError, OSError: the store or the telemetry fails. The rest waits.
+            QueryprofError, OSError: the store or OTLP endpoint fails. Unsent batches wait for the
+                next run.
         """
         self._batches.open_again()
         for windows in self._groups():
@@ -135,7 +136,7 @@ class Shipper:
                 files = batch.files()
                 try:
                     count, is_taken = self._send(batch, reaches_telemetry=not away)
-                except AwayError as error:  # the store has the batch, so the other batches continue
+                except AwayError as error:  # the store works: go on
                     away = away or error.reason
                     continue
                 written += count
@@ -145,7 +146,7 @@ class Shipper:
         return SentWindows(sent, written)
 
     def _drop_excess_batches(self) -> None:
-        """Drop batches that exceed the size limit."""
+        """Drop the oldest batches if all batches exceed the size limit."""
         lost = self._batches.drop_beyond(self._shipping.kept_bytes)
         self._lost += lost
         if lost:
@@ -154,7 +155,7 @@ class Shipper:
             self._note(f"{self.directory}: {self._lost:,} {are} lost: {why}")
 
     def has_living(self) -> bool:
-        """Return whether a running process records there."""
+        """Return whether a running process records in the directory."""
         return any(map(has_recording_process, self._places))
 
     def waits(self) -> int:
@@ -178,10 +179,11 @@ class Shipper:
         return [groups[key] for key in sorted(groups)]
 
     def _send(self, batch: Batch, reaches_telemetry: bool) -> tuple[int, bool]:
-        """Send a batch. Return the number of written files, and whether anybody took the batch.
+        """Send a batch. Return the number of written files, and whether the store or OTLP endpoint
+        accepted the batch.
 
         Raises:
-            AwayError: the telemetry does not accept the batch, or is known to be unavailable.
+            AwayError: the OTLP endpoint does not accept the batch, or is known to be unavailable.
         """
         lost, written, is_taken = batch.lost, 0, self._location is not None
         profile = self._readable_sum(batch)
@@ -204,9 +206,9 @@ class Shipper:
         return written, is_taken
 
     def _readable_sum(self, batch: Batch) -> Profile:
-        """Return the sum of a batch's files.
+        """Add up a batch's files.
 
-        Unreadable files are set aside. If the sums are too large together, the last file is set
+        Unreadable files are set aside. If the sum of readable files fails, the last file is set
         aside.
         """
         while True:

@@ -1,12 +1,12 @@
-"""The fleet's tables and questions in Apache Spark, for fleets too large for one machine.
+"""Query a fleet's tables in Apache Spark, for fleets that are too large for one machine.
 
     from queryprof.fleet import spark as fleet
     fleet.tables(spark, "s3://telemetry/shop", service="shop")
     fleet.ask(spark, "compare", before="1.4", after="1.5").show()
 
 The session's time zone must be UTC, and the session must be able to read the store (s3:// is read
-as s3a://). Answers equal DuckDB's to 1e-9. This module does not import PySpark: the
-caller passes a Spark session.
+as s3a://). Results equal DuckDB's to 1e-9. The caller passes a Spark session, so importing this
+module does not need PySpark.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def tables(
     Args:
         spark: a SparkSession.
         url: URL of a store, or path of a directory.
-        service: limits the views to matching windows, like the following arguments.
+        service: limits the views to a service. The other arguments set further limits.
 
     Raises:
-        TraceError: the session's time zone is not UTC, the store has no sums, or files have another
-            schema.
+        TraceError: the session's time zone is not UTC, the store has no fleet data, or a file has
+            another schema version.
         LocationError: the store cannot be read.
     """
     zone = spark.conf.get("spark.sql.session.timeZone")
@@ -109,11 +109,11 @@ def tables(
 
 
 def ask(spark: Any, name: str, **values: object) -> Any:
-    """Answer a question with a DataFrame.
+    """Run a question, and return its result as a DataFrame.
 
     Args:
-        name: a text in queryprof/fleet/questions: ranking, compare, outliers, trend, plans, ...
-        values: its parameters, for example before and after for compare.
+        name: a query in queryprof/fleet/questions: ranking, compare, outliers, trend, plans, ...
+        values: the query's parameters, for example before and after for compare.
 
     Raises:
         KeyError: a parameter is missing.
@@ -126,7 +126,7 @@ def ask(spark: Any, name: str, **values: object) -> Any:
 
 
 def _counted_files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, list[str]]:
-    """Return the names of the files that count, by service."""
+    """Return the names of the files to read, by service (see queryprof.fleet.days)."""
     folders: dict[str, list[str]] = {}
     for entry in location.entries(table.name):
         if entry.name.endswith(ENDING) and is_plain(entry.name) and wanted.has(entry.name):
@@ -160,7 +160,7 @@ def _footer(location: Location, name: str) -> Footer:
 
 
 def _frame(spark: Any, url: str, table: FleetTable, files: Mapping[str, list[str]]) -> Any:
-    """Return the rows of files."""
+    """Return a DataFrame with the rows of the files."""
     from pyspark.sql.functions import lit
 
     types = ", ".join(f"{one.name} {TYPES[one.kind]}" for one in table.columns)
@@ -180,7 +180,7 @@ def _frame(spark: Any, url: str, table: FleetTable, files: Mapping[str, list[str
 
 
 def _spark_url(url: str) -> str:
-    """Return a location's URL for Spark."""
+    """Return a location's URL in the form that Spark needs."""
     parts = urlsplit(url)
     if isinstance(location_of(url), Directory):
         return f"file://{os.path.abspath(url)}"
@@ -189,7 +189,7 @@ def _spark_url(url: str) -> str:
 
 
 def _column_sql(column: FleetColumn) -> str:
-    """Return a file's column in the form that questions use."""
+    """Return the SQL of a file's column as questions need it, with 0 for missing counts."""
     if column.kind == INSTANT or may_be_unknown(column):
         return column.name
     nothing = "array()" if column.kind in (BUCKETS, COUNTS) else "0"

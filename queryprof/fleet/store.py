@@ -1,6 +1,6 @@
-"""Find the Parquet files of a fleet, and check which ones can be read.
+"""Find the Parquet files of a fleet, and check which files can be read.
 
-The content of a footer is data: it is compared, never used as a path.
+Names in a footer are only compared, and never used as paths, because they are not trusted.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Place(NamedTuple):
     """A directory with a fleet's files, or with copies of them.
 
     Attributes:
-        name: its name.
-        files: paths of the files, by table.
+        name: the path or URL.
+        files: the paths of the files, by table.
         left_out: one line for each file that cannot be read.
     """
 
@@ -50,11 +50,12 @@ class Store:
     """The files of a fleet.
 
     Attributes:
-        files: their paths, by table and service.
-        left_out: one line for each missing file.
-        repeated: number of process windows that are in more than one file. They count each time.
-        lost: number of windows that are in no file, because only the latest were kept or because a
-            store was away.
+        files: the paths to read, by table and service.
+        left_out: one line for each file that was skipped.
+        repeated: number of process windows that occur in several files. Results count them several
+            times.
+        lost: number of windows that are in no file, because a process kept only its latest windows,
+            or because the store was unavailable for too long.
     """
 
     files: Mapping[str, Mapping[str, list[str]]]
@@ -64,11 +65,11 @@ class Store:
 
     @property
     def paths(self) -> list[str]:
-        """All files that are read."""
+        """The paths of all files to read."""
         return [path for some in self.files.values() for paths in some.values() for path in paths]
 
     def without(self, reasons: Mapping[str, str]) -> Store:
-        """Return the store without some files.
+        """Return a copy of the store without some files.
 
         Args:
             reasons: the reason for each omitted file, by path.
@@ -90,7 +91,7 @@ class Store:
 
 
 def directory_place(directory: str) -> Place:
-    """Return a directory's files. Raises TraceError if engines cannot open its name."""
+    """Return the files of a directory. Raises TraceError if query engines cannot open its name."""
     refuse_strange_name(directory)
     left_out: list[str] = []
     files = {
@@ -105,7 +106,7 @@ def directory_place(directory: str) -> Place:
 
 
 def read_store(places: Iterable[Place]) -> Store:
-    """Return the files of several places, each once.
+    """Read the footers of the files of several places, and return the files to read.
 
     Raises:
         TraceError: there are no files.
@@ -126,7 +127,7 @@ def read_store(places: Iterable[Place]) -> Store:
 
 
 class _Reading:
-    """Finds files and reads their footers."""
+    """Collects files and their footers."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, list[str]]] = {table.name: {} for table in FLEET_TABLES}
@@ -135,14 +136,14 @@ class _Reading:
         self._lost: list[Lost] = []
 
     def add(self, table: FleetTable, paths: Iterable[str]) -> None:
-        """Add files of a table. Skips files whose rows are in a combined file of the day."""
+        """Add files of a table, except files whose rows are in a combined file."""
         folders: dict[str, dict[str, Footer]] = {}
         for path in paths:
             try:
                 folder, name = os.path.split(path)
                 folders.setdefault(folder, {})[name] = footer_of(path, table)
             except TraceError as error:
-                # a missing file was deleted, because its rows are in another file
+                # a missing file was just deleted, and its rows are in another file
                 if os.path.lexists(path):
                     self.left_out.append(str(error))
         for folder, footers in folders.items():
@@ -165,14 +166,14 @@ class _Reading:
 
 
 def overlapping(windows: Iterable[tuple[str, str]]) -> int:
-    """Count the repeated windows: one lies inside another window of the same process, so its calls
-    are in both.
+    """Count the windows inside another window of the same process. Both windows contain their
+    calls.
 
-    Windows that follow each other may overlap: the last call of a window can end after the next one
-    has begun.
+    A small overlap of consecutive windows does not count, because the last call of a window can end
+    after the next window has begun.
 
     Args:
-        windows: service and window, as in Footer.processes.
+        windows: pairs of a service and a window in the form of Footer.processes.
     """
     found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for service, text in windows:
@@ -190,7 +191,7 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
 
 
 def refuse_strange_name(path: str) -> None:
-    """Raise TraceError if engines cannot open a path, or treat it as a pattern."""
+    """Raise TraceError if query engines cannot open a path, or treat it as a pattern."""
     if PATTERN & set(path):
         raise TraceError(f"{path}: has one of * ? [ ] in its name; rename it: these are wildcards")
     if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
@@ -201,7 +202,7 @@ def footer_of(path: str, table: FleetTable) -> Footer:
     """Return a file's footer.
 
     Raises:
-        TraceError: the file is incomplete or of another version.
+        TraceError: the file is incomplete, or has another schema version.
     """
     refuse_strange_name(path)
     try:
@@ -215,9 +216,9 @@ def footer_of(path: str, table: FleetTable) -> Footer:
 
 
 def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
-    """Raise TraceError if a file would take far more memory than its size.
+    """Raise TraceError if a file claims more rows than bytes, and would take far too much memory.
 
-    A compressed row of queryprof's takes tens of bytes.
+    A compressed row takes tens of bytes.
     """
     groups = (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
     rows = max(metadata.num_rows, sum(groups))
@@ -226,7 +227,7 @@ def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
 
 
 def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
-    """Return the footer of an open file. Raises TraceError."""
+    """Check a file's Arrow schema, and return its footer. Raises TraceError."""
     facts = found.metadata or {}
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
@@ -246,7 +247,9 @@ def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
 
 
 def damaged_files(store: Store) -> dict[str, str]:
-    """Return why files with an intact footer cannot be read, by path."""
+    """Find files that have an intact footer, but cannot be read. Return the reason for each by
+    path.
+    """
     found: dict[str, str] = {}
     for path in store.paths:
         try:

@@ -1,8 +1,8 @@
-"""The runs of a program on less data, made from one recording and from replays of its statements.
+"""Estimate a program's runs on less data, from one recording and from replays of its statements.
 
-A replay shows what one execution does on less data. The number of executions follows from the rows
-of other statements: a statement that ran once per row of another one runs as often as that one
-returns rows. Other numbers of executions are taken as they were recorded.
+A replay measures each statement's work per execution on less data. If the program ran a statement
+once per row of another statement (its parent), the number of executions follows from the parent's
+rows. All other statements keep their recorded number of executions.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MIN_EXECUTIONS = 5
-"""With fewer executions, equal numbers are chance."""
+"""With fewer executions, an equal number of rows may be a coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedRuns:
-    """The runs of a program on less data.
+    """The estimated runs of a program on less data.
 
     Attributes:
-        runs: smallest first; the size of the first is 1.
-        unexplained: statements that ran several times, for the rows of no other statement.
+        runs: the run with the least data first; its size is 1.
+        unexplained: statements with MIN_EXECUTIONS or more executions, but without a parent.
         missing: recorded statements that no replay executed.
     """
 
@@ -40,13 +40,13 @@ def compose_runs(
     order: Sequence[str],
     replays: Sequence[tuple[int, Mapping[str, int], TestFigures]],
 ) -> ComposedRuns:
-    """Return the runs.
+    """Return the estimated runs.
 
     Args:
         recorded: the recording's figures.
         order: the statements by their first execution.
-        replays: share, rows by table, and figures of each replay; the first 1/share of the rows was
-            there. The last one had all rows.
+        replays: share, rows by table, and figures of each replay. A replay had the first 1/share of
+            each table's rows; the last replay had all rows.
     """
     whole = replays[-1][2]
     played = {one for one in recorded if one in whole and whole[one].executions}
@@ -78,8 +78,8 @@ def _parent(
     played: set[str],
     places: Mapping[str, int],
 ) -> str:
-    """Return the last statement before that returned as many rows as `statement` was executed; ""
-    for none.
+    """Return the nearest earlier statement whose number of rows equals the number of executions of
+    `statement`; "" if there is none.
     """
     executions = recorded[statement].executions
     own = places.get(statement, 0)
@@ -98,7 +98,7 @@ def _rows_each(figures: StatementFigures) -> float:
 
 
 class _Counts:
-    """The numbers of executions on one share of the rows."""
+    """Estimate the number of executions of each statement in one replay."""
 
     def __init__(
         self, recorded: TestFigures, figures: TestFigures, parents: Mapping[str, str]
@@ -106,7 +106,9 @@ class _Counts:
         self._recorded, self._figures, self._parents = recorded, figures, parents
 
     def executions(self, statement: str) -> float:
-        """Return the executions of a statement. A parent has fewer executions, so this ends."""
+        """Return the number of executions of a statement. The recursion ends, because a parent
+        always has fewer executions.
+        """
         parent = self._parents[statement]
         if not parent:
             return self._recorded[statement].executions
@@ -117,7 +119,7 @@ class _Counts:
 def _scaled(
     recorded: StatementFigures, played: StatementFigures, executions: float
 ) -> StatementFigures:
-    """Return the figures of so many executions."""
+    """Scale the figures of a replay to `executions`."""
     each = executions / max(1, played.executions)
     steps = None if played.vm_steps is None else round(played.vm_steps * each)
     return replace(

@@ -1,8 +1,7 @@
 """How the figures of statements grow from run to run, and with which tables.
 
-Data flows from runs of the same code on more and more rows (Run) to one Growth per statement and
-figure. The tables of a growth are named by what moved: if only one of a statement's tables got more
-rows, it is that one.
+The input is several runs of the same code on more and more rows (Run). The output is one Growth per
+statement and figure. A growth's tables are the statement's tables that got more rows.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ ALL = "(all statements)"
 VM_STEPS, EXECUTIONS, ROWS = "VM steps", "executions", "rows"
 NONE = StatementFigures(0, 0, 0, 0)
 MAX_TIMES = 4
-"""A loop's body executes a statement at most so often."""
+"""The most executions of a statement per row of its parent to look for."""
 
 NOISE, UNCERTAIN = 0.1, 0.35
-"""An exponent may exceed its limit by the first number. If the law may be chance, the slope may
-exceed the limit by the second number. Of 600 simulated figures, 1% of lines with random rows are
-then steeper than lines, and 99% of squares (with 0.6 instead of 0.35: 2% and 92%).
+"""An exponent may exceed its limit by NOISE. If the law is not certain, the slope may exceed the
+limit by UNCERTAIN. In a simulation of 600 figures with random rows and a limit of 1, these values
+reported 1% of the linear and 99% of the quadratic figures (with UNCERTAIN = 0.6: 2% and 92%).
 """
 
 
@@ -36,10 +35,11 @@ class Run:
     """One run of the code.
 
     Attributes:
-        size: the number for which the data was made.
+        size: the size for which the test created its data.
         rows: the rows of each table, by its name in lower case.
-        grown: the tables that got rows for this run. The code itself may write to others.
-        figures: what the code executed, by statement.
+        grown: the tables that got more rows before this run. The code itself may write to other
+            tables.
+        figures: the figures of each executed statement.
     """
 
     size: int
@@ -53,16 +53,18 @@ class Growth:
     """How one figure of a statement grows.
 
     Attributes:
-        statement: its text, or ALL.
+        statement: the statement's text, or ALL.
         figure: VM_STEPS, EXECUTIONS or ROWS.
-        law: the law of the figure, as a function of `sizes`.
+        law: the fitted law of the figure, as a function of `sizes`.
         each: the law of one execution's VM steps; None for other figures.
-        tables: the tables with which it grows; empty if they are unknown. Several grew together.
-        parent: the statement for whose rows the statement runs; "" if not found.
-        times: how often it runs per row of the parent.
-        sizes: rows of the table if it is the only one, else the numbers for which data was made.
+        tables: the tables with which the figure grows; several if they grew together, empty if
+            unknown.
+        parent: the statement whose rows make a loop run this statement; "" if not found.
+        times: the executions per row of the parent.
+        sizes: the rows of the table if `tables` has one that grew in each run; else the size of
+            each run.
         values: the figure at each size.
-        last: the figures of the last run.
+        last: the statement's figures in the last run.
     """
 
     statement: str
@@ -77,7 +79,7 @@ class Growth:
     times: int = 1
 
     def exceeds(self, most: float) -> bool:
-        """Return whether the exponent is above a limit."""
+        """Return whether the exponent exceeds a limit (see NOISE, UNCERTAIN)."""
         law = self.law
         return law.exponent > most + NOISE and (law.is_certain or law.slope > most + UNCERTAIN)
 
@@ -92,11 +94,11 @@ def growths_of_statements(runs: Sequence[Run]) -> list[Growth]:
 
 
 def growths_above(found: Iterable[Growth], most: float) -> list[Growth]:
-    """Return the growths above a limit, largest last figure first.
+    """Return the growths above a limit. The growth with the largest last value comes first.
 
-    There is one growth for each statement: VM steps, or else executions, or else rows. The growth
-    of all statements together counts only if no single statement is above the limit. It shows the
-    growth of statements whose text changes from run to run.
+    Each statement has at most one growth in the result: VM steps, or else executions, or else rows.
+    The growth of all statements together (ALL) is included only if no single statement exceeds the
+    limit. ALL detects growth in statements whose text changes from run to run.
     """
     over: dict[str, Growth] = {}
     for one in found:
@@ -178,15 +180,15 @@ class _Series:
         )
 
     def _tables_of(self, statement: str) -> tuple[str, ...]:
-        """Return the tables of a statement that got more rows. Views and triggers read tables that
-        the statement does not name.
+        """Return the statement's tables that got more rows. If the statement names no such table, a
+        view or trigger may read it: return the only table that got more rows, if there is just one.
         """
         named = words_in(statement)
         return tuple(name for name in self._moved if name in named) or self._only
 
     def _parent(self, statement: str, executions: Sequence[int]) -> tuple[str, int]:
-        """Return the statement that returned a row in each run for so many executions of this one,
-        and their number.
+        """Return the statement whose rows, times a constant, equal the executions of `statement` in
+        every run. Also return this constant. The result is ("", 1) if there is no such statement.
         """
         for times in range(1, MAX_TIMES + 1):
             for other in self._statements:

@@ -1,9 +1,8 @@
-"""The law by which a figure grows with a size, from a few measured points.
+"""Fit a law to a few measured points: how a figure grows with a size.
 
 VM steps and counts have no noise, so a sum of a few powers fits them almost exactly: a line, a
-logarithm, a square, a cube, n log n, or another power. The constant part does not count. If the
-data is random, or rows come in pages, nothing fits exactly. Then the slope decides: how fast the
-increase itself increases.
+logarithm, a square, a cube, n log n, or another power. The constant term is ignored. For random or
+paged data, no sum fits exactly, and the slope decides: how fast the increase itself increases.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Term = tuple[float, int]
-"""A power of the size, and a power of its logarithm."""
+"""The exponents (p, l) of a term size**p * log(size)**l."""
 
 ONE: Term = (0.0, 0)
 LINE, LOGARITHM = (ONE, (1.0, 0)), (ONE, (0.0, 1))
@@ -30,40 +29,49 @@ CURVES: tuple[tuple[Term, ...], ...] = (
 )
 POWERS = tuple((ONE, (power / 100, 0)) for power in range(20, 401))
 ODD_POWERS = tuple(one for one in POWERS if not 0.8 < one[1][0] < 1.25)
-"""Powers that no line in steps looks like."""
+"""Powers that a line with steps cannot be mistaken for."""
 
 CONSTANT_SHARE, CONSTANT = 0.02, 2
-"""A figure is constant if it varies by at most this share, or by at most this number. A page of 20
-rows reads a few steps more or less, depending on the rows.
+"""A figure is constant if it varies by at most this share of its maximum, or by at most this
+number. A query for a page of 20 rows takes a few VM steps more or fewer, depending on the rows.
 """
 
 LEVELS_OFF = 0.75
-"""A figure is constant from some size on, such as the size of a page, if its last increase per
-doubling of the size is below this share of an earlier one. A logarithm has 1.
+"""A figure levels off, for example at the size of a page, if its last increase per doubling of the
+size is below this share of its largest earlier increase. For a logarithm, this ratio is 1.
 """
 
 FITS = 0.005
-"""A sum fits if it misses no point by more than this share of the range."""
+"""A sum fits if its distance from every point is at most this share of the figure's range."""
 
 CERTAIN, CERTAIN_RANGE, ROUNDING = 1e-4, 100, 5e-4
-"""A sum that misses by no more than the first share of a range of at least so much is no chance. It
-may also miss by rounding: by 1, if that is at most the last share.
+"""A fit is certain if the range is at least CERTAIN_RANGE and the sum misses every point by at most
+the share CERTAIN of the range. The sum may also miss by rounding: by 1, or by the share ROUNDING of
+the range if that is smaller.
 """
 
 ALIKE = 0.35
-"""The largest difference between the power of a sum that fits by chance and the slope."""
+"""A sum that fits, but not with certainty, is accepted if its power differs from the slope by at
+most this.
+"""
 
 STEEPEST_LINE, FLATTEST_LINE = 1.35, 0.6
-"""Slopes of lines with noise: of random rows, or of pages."""
+"""A slope between these limits may be a line with noise, from random rows or from pages."""
 
 DROPS = 3
-"""A figure that falls between two sizes grows if it rises by more than this many times the fall."""
+"""A figure that sometimes falls still grows if its total rise exceeds this many times its largest
+fall.
+"""
 
 ODD = 3
-"""How many times better another power fits than a square, a cube or n log n, if it is the law."""
+"""A power outside CURVES is the law only if its miss is smaller than the best curve's by a factor
+of 1 + ODD.
+"""
 
 LEADING = 0.1
-"""The highest term makes at least this share of the range. Otherwise it only fits noise."""
+"""The highest term must rise by at least this share of the range. Otherwise the term only fits
+noise.
+"""
 
 MIN_POINTS = 4
 
@@ -77,8 +85,8 @@ class Law:
         has_log: whether the highest term has a logarithm.
         terms: (coefficient, power, logs), highest last.
         last: the largest measured size and its figure.
-        slope: the smallest exponent that two neighboring increases show.
-        is_certain: whether the terms fit so well that it is no chance.
+        slope: the smallest exponent estimated from two neighboring increases.
+        is_certain: whether the terms fit too well for chance (see CERTAIN).
     """
 
     exponent: float
@@ -94,7 +102,9 @@ class Law:
         return not self.exponent and not self.has_log
 
     def times_as_much(self, factor: float) -> float:
-        """Return the ratio of the figure at `factor` times the largest size to the last figure."""
+        """Extrapolate to `factor` times the largest size. Return the ratio to the last measured
+        figure.
+        """
         size, figure = self.last
         return self._value(size * factor) / figure if figure and self.terms else 1.0
 
@@ -133,21 +143,22 @@ def fit_law(sizes: Sequence[float], figures: Sequence[float]) -> Law:
 
 
 def _levels_off(x: Sequence[float], y: Sequence[float]) -> bool:
-    """Return whether a figure stops growing."""
+    """Return whether a figure stops growing (see LEVELS_OFF)."""
     logs = [log(one) for one in x]
     rises = [(b - a) / (d - c) for (a, b), (c, d) in zip(pairwise(y), pairwise(logs), strict=True)]
     return rises[-1] < LEVELS_OFF * max(rises[:-1])
 
 
 def _slopes(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Return the exponent that the first and the last increase show, and the smallest exponent that
-    two neighboring increases show. Neighboring increases of random data are rarely both steep.
+    """Return the exponent estimated from the first and last increase, and the smallest exponent
+    estimated from two neighboring increases. In random data, neighboring increases are rarely both
+    steep.
     """
     rises = [
         ((c + d) / 2, (b - a) / (d - c))
         for (a, b), (c, d) in zip(pairwise(y), pairwise(x), strict=True)
     ]
-    if any(rise <= 0 for _, rise in rises):  # there is too little to see more than a line
+    if any(rise <= 0 for _, rise in rises):  # too noisy to tell more than a line
         drop = max(a - b for a, b in pairwise(y))
         found = 1.0 if y[-1] - y[0] > DROPS * drop else 0.0
         return found, found
@@ -164,7 +175,7 @@ class _Fit:
     """A sum of terms, fitted by least squares.
 
     Attributes:
-        miss: the largest distance from a point.
+        miss: the largest distance between the sum and a measured figure.
     """
 
     basis: tuple[Term, ...]
@@ -177,7 +188,7 @@ class _Fit:
         return self.basis not in CURVES
 
     def leads(self, x: Sequence[float], least: float) -> bool:
-        """Return whether the highest term rises by at least `least`."""
+        """Return whether the highest term rises by at least `least` over the sizes `x`."""
         return self.coefficients[-1] * (_at(self.basis[-1], x[-1]) - _at(self.basis[-1], x[0])) >= (
             least
         )
@@ -188,7 +199,7 @@ class _Fit:
         return self.basis[-1][0]
 
     def is_certain(self, spread: float) -> bool:
-        """Return whether the fit is no chance."""
+        """Return whether the fit is too good for chance."""
         rounding = min(1.0, ROUNDING * spread)
         return spread >= CERTAIN_RANGE and self.miss <= max(rounding, CERTAIN * spread)
 

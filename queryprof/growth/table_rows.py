@@ -1,7 +1,7 @@
-"""The rows of the tables in the SQLite databases that this process has open.
+"""Count the rows of all tables in the SQLite databases that this process has open.
 
-The program's own connections count, because only they see an open transaction and a database in
-memory.
+The queries run on the program's own connections, because only these see an open transaction or an
+in-memory database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LIKE_SQLITE3 = ("sqlite3", "pysqlite3.dbapi2", "sqlcipher3.dbapi2", "sqlean.dbapi2", "sqlean")
-"""Modules with the types of sqlite3. Most have a SQLite of their own."""
+"""Modules whose connections work like those of sqlite3. Most bring their own SQLite."""
 
 TABLES = "SELECT name FROM {}.sqlite_master WHERE type = 'table' AND rootpage > 0"
 
@@ -28,7 +28,7 @@ Counts = dict[tuple[int, str], int]
 
 
 def count_table_rows() -> Counts:
-    """Return the number of rows of each table. Connections of other threads are left out."""
+    """Return the number of rows of each table. Connections of other threads are skipped."""
     found: Counts = {}
     for connection in _connections():
         with suppress(Exception):  # closed, busy, or of another thread
@@ -37,10 +37,10 @@ def count_table_rows() -> Counts:
 
 
 def keys_of_tables(several: Sequence[Counts]) -> dict[str, tuple[int, str]]:
-    """Return the key of each table by its name.
+    """Map each table's name to its key in the counts.
 
-    If several connections have a table of the same name, the one whose rows changed most counts:
-    the others may belong to earlier tests.
+    If several connections have a table of the same name, choose the table whose rows changed most.
+    The other tables may belong to earlier tests.
     """
     keys = sorted({key for counts in several for key in counts})
     changes = {key: _change([counts.get(key, 0) for counts in several]) for key in keys}
@@ -70,9 +70,9 @@ def _rows_of(connection: Any) -> list[tuple[str, int]]:
 
 
 def _rows(connection: Any, sql: str) -> list[Any]:
-    """Run a query without the program's factories of cursors and rows."""
+    """Run a query without the program's cursor and row factories."""
     bases: list[Any] = [one for one in type(connection).__mro__ if one.__module__ in LIKE_SQLITE3]
-    if not bases:  # APSW's
+    if not bases:  # an APSW connection
         return list(connection.cursor().execute(sql))
     with closing(bases[-1].cursor(connection)) as cursor:
         cursor.row_factory = None
@@ -80,5 +80,5 @@ def _rows(connection: Any, sql: str) -> list[Any]:
 
 
 def _text(value: Any) -> Any:
-    """Return a name as text, whatever the program's text factory made of it."""
+    """Decode a name that the program's text factory returned as bytes."""
     return value.decode() if isinstance(value, bytes) else value

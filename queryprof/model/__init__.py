@@ -1,7 +1,7 @@
 """The model: a Profile, the plain data from which all reports are computed.
 
 A Profile comes from a trace file (queryprof.collect.reader) and depends on neither files nor
-reports. Times are in nanoseconds, instants in nanoseconds since 1970.
+reports. Durations (`_ns`) are in nanoseconds, and times (`_unix_ns`) in nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class Process:
 
     @property
     def recorded_unix_ns(self) -> int:
-        """Start of the recording: the process's start, or the start of its first kept window."""
+        """Start of the recorded time: the process's start or, if only its latest windows are kept,
+        the start of the first window.
+        """
         return (
             self.start_unix_ns if self.window_start_unix_ns is None else self.window_start_unix_ns
         )
@@ -96,11 +98,12 @@ class Aggregate(NamedTuple):
     frozen dataclasses.
 
     Attributes:
-        total_ns: time in the calls.
+        total_ns: time in the calls, including profiled calls inside them.
         self_ns: total_ns without profiled calls made inside them.
         min_ns, max_ns: the shortest and the longest call.
-        execution_max_ns, execution_sum_sq_ns2, histogram: figures of the executions that the
-            operation began, including their fetches. The histogram maps buckets to executions.
+        execution_max_ns, execution_sum_sq_ns2, histogram: the longest time, sum of squared times
+            and distribution of the executions that the operation began, including their fetches.
+            The histogram maps buckets to numbers of executions.
         counted: executions for which SQLite's own counters are known. The sums from vm_steps to
             automatic_indexes cover these.
         page_fetches: sum over page_fetch_samples executions.
@@ -143,7 +146,9 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """One of the slowest executions of a statement."""
+    """One of the slowest executions of a statement. `sql` and `parameters` are None if not
+    recorded.
+    """
 
     statement: str
     path: CallPath
@@ -163,7 +168,7 @@ class Plan:
     """SQLite's EXPLAIN QUERY PLAN of a statement on a database.
 
     Attributes:
-        database: its file; ":memory:" without one.
+        database: the database's file; ":memory:" if it has none.
         tree: one line per step, two spaces deeper than its parent step.
     """
 
@@ -174,7 +179,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StackSample:
-    """A stack, with estimates of its executions and time."""
+    """A sampled stack of a statement, with estimates of the executions and time with this stack."""
 
     statement: str
     stack: CallPath
@@ -196,12 +201,12 @@ class Interval:
 class Repeat:
     """A statement that one call path executed more than ten times in one span.
 
-    This is the sign of an N+1: a query in a loop.
+    This indicates an N+1: a query in a loop.
 
     Attributes:
         spans: number of spans with the repeat.
-        executions: total in these spans.
-        most: largest number in one span.
+        executions: total executions in these spans.
+        most: largest number of executions in one span.
     """
 
     statement: str
@@ -213,13 +218,13 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The ended spans of one name.
+    """All finished spans with the same name.
 
     Attributes:
-        cpu_ns: CPU time of the `cpu_count` spans for which it is known.
+        cpu_ns: total CPU time of the spans whose CPU time is known; `cpu_count` is their number.
         database_ns: time in the driver, including inner spans and other threads.
         durations: wall times.
-        queries: distribution of executions per span. Its figures are numbers, not nanoseconds.
+        queries: distribution of the number of executions per span. Its `_ns` fields hold counts.
         statuses: number of requests by HTTP status.
     """
 
@@ -237,17 +242,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """Functions handed to another thread that called a driver there, by submitter.
+    """Functions that a call path submitted to another thread, and that called a driver there.
 
     Attributes:
         kind: owner of the threads: thread pool, anyio, aiosqlite, twisted.
         path: the call path of the handoff.
         errors: functions that raised an exception.
-        cancelled: functions that never ran, or for whose end nothing waited.
+        cancelled: functions that never ran, or whose result was never awaited.
         queue: time until a thread was free.
         run: run time.
         handback: time until the event loop took the result, if there is a loop.
-        total: time from the handoff to the end of the handback.
+        total: time from submission to the end of the handback.
     """
 
     kind: str
@@ -273,17 +278,19 @@ class UsageInterval:
 
 
 ALL_PROCESSES = 0
-"""Process id of threads summed over all processes (see queryprof.trace.collapsed)."""
+"""The process id of threads whose figures are sums over all processes (see
+queryprof.trace.collapsed).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadUsage:
-    """Resources that the threads of one name used, as counted by the system.
+    """Resources that a process's threads of one name used, according to the system.
 
     Attributes:
-        read_bytes, written_bytes: amounts of the read_calls and write_calls, including the page
-            cache.
-        width_ns: width of the intervals.
+        read_bytes, written_bytes: bytes that read_calls and write_calls transferred, including
+            transfers from and to the page cache.
+        width_ns: length of an interval of the timeline.
     """
 
     thread: Thread
@@ -312,7 +319,7 @@ class Profile:
     lock_holds: tuple[LockHold, ...] = ()
     lock_events: tuple[LockEvent, ...] = ()
     texts: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """Minimum number of different texts by statement; 1 if missing."""
+    """The minimum number of different SQL texts of each statement; 1 if missing."""
     parameters: tuple[ParameterSample, ...] = ()
     line_times: tuple[LineTime, ...] = ()
     plans: tuple[Plan, ...] = ()
@@ -321,28 +328,26 @@ class Profile:
     loops: tuple[Loop, ...] = ()
     spans: tuple[Span, ...] = ()
     slow_spans: tuple[SlowSpan, ...] = ()
-    """Slowest spans by name, slowest first."""
+    """The slowest spans of each name, slowest first."""
     recent_calls: tuple[RecentCall, ...] = ()
     """The newest calls of each process, sorted by start. Empty if the reader did not load them."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     running: frozenset[tuple[int, int, str]] = frozenset()
-    """Id, start and host of the processes that still ran when the trace was read."""
+    """The pid, start and host of each process that still ran when the trace was read."""
     left_out: tuple[str, ...] = ()
-    """One line for each missing part of a recording, with the reason."""
+    """One line for each part of a recording that could not be read, with the reason."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """A library's label by statement."""
+    """The label that a library gave each statement."""
     systems: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Database system by statement; missing if unknown or not SQL."""
+    """The database system of each statement; missing if unknown or not SQL."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-    """By file of the program's own code: SHA-256 hashes of its content at the end of a
-    recording.
-    """
+    """The SHA-256 hashes of each source file of the program, at the end of a recording."""
     collapsed: CollapsedFigures | None = field(default=None, hash=False)
 
     @property
     def unlisted(self) -> CollapsedFigures | None:
-        """The unlisted processes of a collapsed trace; None without any."""
+        """The figures of processes that a collapsed trace does not list; None if all are listed."""
         return self.collapsed if self.collapsed and self.collapsed.count else None
 
     @property
@@ -359,7 +364,7 @@ class Profile:
 
     @property
     def span_unix_ns(self) -> tuple[int, int]:
-        """Start of the first process and end of the last; (0, 0) without processes."""
+        """Start of the first process and end of the last process; (0, 0) without processes."""
         starts = [one.recorded_unix_ns for one in self.processes]
         ends = [one.end_unix_ns for one in self.processes]
         if self.unlisted:
@@ -386,8 +391,8 @@ class Profile:
 
     @property
     def databases(self) -> frozenset[str]:
-        """The files of all plans and locks, or ":memory:". Locks count because writes may have no
-        plan.
+        """The databases of all plans and lock holds; ":memory:" without a file. Lock holds are
+        included, because writes may have no plan.
         """
         plans = {plan.database for plan in self.plans}
         return frozenset(plans | {hold.database for hold in self.lock_holds})

@@ -1,6 +1,7 @@
-"""Advice: changes measured on a copy of the database, with their savings and costs.
+"""Advice: changes to a database and rewrites of statements, measured on a copy, with their savings
+and costs.
 
-All times are in nanoseconds.
+Attributes ending in `_ns` are in nanoseconds.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SLOWER = 1.25
-"""A statement counts as slower if it takes this many times as long. Smaller factors may come from a
-busy machine.
+"""A statement counts as slower if its time grows by more than this factor. A busy machine may cause
+smaller factors.
 """
 
 
@@ -32,11 +33,13 @@ class DatabaseChange:
     Attributes:
         sql: the statement that makes the change.
         undo: the statement that reverts it.
-        index: its name; "" for ANALYZE.
-        win_ns: saving of recorded time with all earlier changes made, without the cost of inserts.
+        index: the name of the new index; "" for ANALYZE.
+        win_ns: the saved recorded time in addition to all earlier changes, minus the additional
+            time of recorded inserts.
         bytes: growth of the file.
-        insert_ns: extra time per insert into the table; None without inserts.
-        inserts: number of recorded inserts.
+        insert_ns: extra time per insert into the table; None if unknown or without recorded
+            inserts.
+        inserts: number of recorded inserts into the table.
     """
 
     sql: str
@@ -51,17 +54,16 @@ class DatabaseChange:
 
 @dataclass(frozen=True, slots=True)
 class OutweighedIndexes:
-    """Indexes that make statements faster but cost inserts or other statements more.
-
-    They are not recommended.
+    """Indexes that are not recommended: they save time in some statements, but cost more in inserts
+    or other statements.
 
     Attributes:
-        sql: the statements that create them.
-        statements: statements that they make faster.
-        slower: statements that they make notably slower.
-        win_ns: saving of the statements' time, recorded or measured.
-        loss_ns: extra time of inserts and slower statements.
-        inserts: number of recorded inserts.
+        sql: the statements that create the indexes.
+        statements: the statements that become faster.
+        slower: the statements that become notably slower.
+        win_ns: the time that the faster statements save.
+        loss_ns: the additional time of inserts and slower statements.
+        inserts: number of recorded inserts into the tables.
     """
 
     sql: str
@@ -74,12 +76,13 @@ class OutweighedIndexes:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A statement before and after all changes.
+    """The measurements of a statement before and after all changes.
 
     Attributes:
-        recorded_ns: recorded time of all its executions.
-        is_proved: whether time agrees with VM steps or page fetches, and the rows are equal.
-        doubt: why it is not proved or what is uncertain; "" if neither.
+        recorded_ns: recorded time of all executions of the statement.
+        is_proved: whether the statement is faster, with fewer VM steps or page fetches and the same
+            rows.
+        doubt: why the improvement is not proved; "" if there is no doubt.
         is_drawn: whether its parameters were taken from the database, not from the recording.
     """
 
@@ -95,9 +98,9 @@ class Proof:
 
     @property
     def after_ns(self) -> float:
-        """Expected time of all its executions.
+        """Expected time of all executions with the changes.
 
-        Savings are proportional to the recorded time. Losses are added as measured.
+        Savings are scaled to the recorded time. Losses are added as measured.
         """
         if self.after.ns > self.before.ns:
             return self.recorded_ns + self.executions * (self.after.ns - self.before.ns)
@@ -105,7 +108,7 @@ class Proof:
 
     @property
     def is_slower(self) -> bool:
-        """Whether an index that it uses makes it slower, by a quarter or more, and with more VM
+        """Whether the statement uses a new index and is slower by the factor SLOWER, with more VM
         steps or page fetches.
         """
         work = (
@@ -119,14 +122,15 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A faster text for a statement, with equal rows.
+    """A rewrite of a statement that is faster and returns the same rows.
 
     Attributes:
         sql: the new text.
-        how: further changes to the program.
-        before: what is executed now: the statement or, for an N+1, the outer query and the
-            statement once per row.
-        with_changes: whether it was measured with all database changes made, or with none.
+        how: further changes that the program needs.
+        before: the cost now: of the statement or, for an N+1, of the outer query and the statement
+            once per row.
+        with_changes: True if the rewrite was measured with all database changes; False for the
+            unchanged database.
         compared: number of parameter sets for which the rows were equal.
         is_drawn: whether its parameters were taken from the database, not from the recording.
     """
@@ -152,15 +156,15 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Changes to a database, proved on a copy.
+    """All advice for a database, measured on a copy.
 
     Attributes:
-        changes: largest saving first, then ANALYZE.
+        changes: new indexes, largest saving first, and then ANALYZE.
         outweighed: indexes that are not recommended because they cost more than they save.
         rewrites: at most one per statement.
-        sqlite_version: version that ran the measurements.
-        other_version: the program's version, if different; otherwise "".
-        sample_every: the changes were chosen on a sample of 1 in N rows of large tables; 1: all
+        sqlite_version: the SQLite version of the measurements.
+        other_version: the program's SQLite version if different; else "".
+        sample_every: N if the search used a sample of 1 in N rows of large tables; 1 if it used all
             rows.
         is_complete: whether the search finished within its time limit.
     """

@@ -1,4 +1,4 @@
-"""Facts about the processes of a collapsed trace."""
+"""Figures of a collapsed trace, which sums over processes that it does not list."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CollapsedFigures:
-    """Figures of the processes in a collapsed trace, in addition to its sums.
+    """Figures of the processes in a collapsed trace.
 
     Attributes:
         count: number of unlisted processes.
-        wall_ns: sum of their run times.
-        start_unix_ns, end_unix_ns: start of the first, end of the last.
-        executing: number of processes that executed statements, listed or not.
-        executing_wall_ns: sum of their run times.
-        most_threads: largest number of executing threads in one process.
+        wall_ns: sum of the unlisted processes' run times.
+        start_unix_ns, end_unix_ns: start of the first unlisted process, and end of the last.
+        executing: number of processes that executed statements, including listed processes.
+        executing_wall_ns: sum of the run times of the `executing` processes.
+        most_threads: largest number of threads that executed statements in one process.
         sums: sums over the unlisted processes, by attribute name of Process.
     """
 

@@ -1,4 +1,4 @@
-"""SQLite's file operations: reading, writing, syncing, and locks."""
+"""SQLite's file operations: reads, writes, syncs and locks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class FileWork:
     """SQLite's file operations in the calls of one operation, for one statement from one call path.
 
     Attributes:
-        calls: calls that worked on files.
-        lock_waits: calls that waited for a lock.
+        calls: number of calls with file operations.
+        lock_waits: number of calls that waited for a lock.
         max_lock_ns: longest wait of one call.
         syncs: syncs of files and directories.
         write_ns: time for writing, creating, truncating and deleting.
@@ -38,15 +38,16 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class LockHold:
-    """Locks on a database file that calls of one statement took and calls of another released.
+    """Holds of locks on a database file, grouped by the statements whose calls took and released
+    the lock.
 
     Attributes:
         kind: "write", or "read" for a read transaction of one second or longer.
-        path: where the locks were taken.
-        end_path: where they were released.
-        database_ns: time that the thread which took the lock spent in driver calls, during
-            `database_of_ns`. The rest of `database_of_ns` is the program's own code.
-        changed_rows: rows that this thread changed during the hold; None if unknown.
+        path: the call path that took the locks.
+        end_path: the call path that released the locks.
+        database_ns: driver time of the thread that took the lock, within the observed
+            `database_of_ns`. In the rest of `database_of_ns`, the program's own code ran.
+        changed_rows: rows that the thread changed during the hold; None if unknown.
         log_bytes: largest size of the write-ahead log at the end of a read transaction; 0 if
             unknown.
     """
@@ -70,7 +71,7 @@ class LockHold:
 
 @dataclass(frozen=True, slots=True)
 class LockTime:
-    """The longest wait for a lock, or hold of a lock, of a statement at a call path.
+    """The longest wait for a lock, or the longest hold, of a statement from one call path.
 
     Attributes:
         kind: "wait" or "hold".
@@ -88,8 +89,8 @@ class LockEvent:
 
     Attributes:
         kind: "write", "read" or "wait".
-        connection: number of the connection's file in its process; 0 if unknown.
-        writes: 1 if the waiting connection has the write lock, so it waits for readers.
+        connection: a number for the connection's file, unique in its process; 0 if unknown.
+        writes: 1 if the waiting connection holds the write lock and waits for readers.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Activity of running processes between two readings."""
+"""Activity of running processes between two consecutive reads of their recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Activity:
     Attributes:
         self_ns, total_ns: as in Aggregate.
         calls: driver calls.
-        vm_steps, full_scan_steps: sums over the `counted` executions for which they are known.
+        vm_steps, full_scan_steps: sums over the executions with known counters; `counted` is their
+            number.
     """
 
     statement: str
@@ -34,7 +35,7 @@ class LoopActivity:
     """Activity of an event loop.
 
     Attributes:
-        lags: lateness of timers and heartbeats, as a histogram like Aggregate's.
+        lags: histogram of the lag of timers and heartbeats, with buckets as in Aggregate.
         stalls: how often the loop was blocked.
     """
 
@@ -50,8 +51,8 @@ class HeldLock:
     """A write lock that a process holds now.
 
     Attributes:
-        statement, path: of the call that took the lock.
-        identity: identity of the database's file: see queryprof.trace.attached.
+        statement, path: the statement and call path that took the lock.
+        identity: the identity of the database's file (see queryprof.trace.attached).
     """
 
     pid: int
@@ -64,10 +65,10 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True)
 class ProcessActivity:
-    """Activity of one process between two readings.
+    """Activity of one process between two consecutive reads.
 
     Attributes:
-        interval_ns: time since the previous reading, or since the start.
+        interval_ns: time since the previous read, or since the process's start.
         service, version: names from the deployment; "" if not set.
     """
 

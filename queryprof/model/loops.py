@@ -1,4 +1,4 @@
-"""Event loops: their steps, stalls and lag."""
+"""Event loops: their steps (single runs of a callback or coroutine), stalls and lag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from queryprof.model.places import CallPath, Frame, Thread
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Durations: number, sum, longest, and a histogram that maps buckets to numbers."""
+    """A distribution of durations: count, sum, maximum, and a histogram that maps buckets to
+    counts.
+    """
 
     count: int = 0
     total_ns: int = 0
@@ -20,7 +22,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Database time on an event loop: driver calls for a statement, from a call path."""
+    """Driver calls of one statement and call path that ran on an event loop, with their time."""
 
     statement: str
     path: CallPath
@@ -33,8 +35,8 @@ class Step:
     """The steps of one coroutine function or callback.
 
     Attributes:
-        function: the function at its first line.
-        database_ns, gc_ns: the part of the time in the driver, and in garbage collections.
+        function: the function, with its first line.
+        database_ns, gc_ns: time of the steps in the driver, and in garbage collections.
     """
 
     function: Frame
@@ -46,15 +48,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Steps of one function that took longer than the threshold, sampled at one place.
+    """Steps of one function that blocked the loop for longer than the threshold, with the same
+    sampled call path.
 
     Attributes:
-        function: the function at its first line; without a name if unknown.
-        path: call path of the samples; empty without samples.
-        stack: stack of the longest stall, if sampled.
-        gil_ns: how long the thread kept the GIL after another thread requested it.
-        cpu_ns: how long the thread ran or was ready to run, during the watched `cpu_of_ns`.
-        delayed, delay_ns: callbacks and timers that had to wait, and their total wait.
+        function: the function, with its first line; its name is "" if unknown.
+        path: the sampled call path; empty without samples.
+        stack: stack of the longest stall; empty if not sampled.
+        gil_ns: how long the thread kept the GIL after another thread had requested it.
+        cpu_ns: how long the thread ran or was ready to run, within the observed `cpu_of_ns`.
+        delayed, delay_ns: number of callbacks and timers that had to wait, and their total wait.
         samples: number of stack samples.
     """
 
@@ -77,10 +80,10 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class StallEvent:
-    """One stall: see `Stall`.
+    """A single stall (see `Stall`).
 
     Attributes:
-        stack: sampled stack; empty if not taken.
+        stack: the sampled stack; empty if not sampled.
     """
 
     function: Frame
@@ -95,13 +98,13 @@ class Loop:
     """The event loops of one library in one thread.
 
     Attributes:
-        has_steps: whether steps are recorded. Otherwise busy_ns and steps are 0.
+        has_steps: whether the recorder sees the loop's steps. If not, busy_ns and steps are 0.
         runs: how often a loop started.
-        run_ns: time from start to stop.
+        run_ns: total time from start to stop of the loop.
         busy_ns: the part of run_ns in steps.
-        waiting: callbacks that were ready when a step began, summed over the steps.
-        timer_lag: lateness of the program's timers.
-        beat_lag: lateness of the loop, measured ten times a second.
+        waiting: number of callbacks that were ready when a step began, summed over all steps.
+        timer_lag: how late the program's timers ran.
+        beat_lag: how late queryprof's heartbeats ran, ten times a second.
         stall_events: the longest stalls, by time.
     """
 

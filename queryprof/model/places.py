@@ -1,4 +1,4 @@
-"""Places in the program: frames, call paths, threads."""
+"""Locations in the program: frames, call paths and threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in the program.
+    """A line of the program, with its function.
 
     Attributes:
         line: 0 if unknown.
@@ -23,10 +23,10 @@ class Frame:
 
 
 OTHER_LINE = Frame("(other)", "", 0, "library")
-"""Replaces all lines that were new when the recording's table of lines was full."""
+"""Stands for all lines that no longer fit in the recording's table of lines."""
 
 ENDLESS = Frame("(endless)", "", 0)
-"""Replaces the line of a loop that runs until the program, or one of its tasks, ends."""
+"""Stands for the line of a loop that runs until the program, or one of its tasks, ends."""
 
 CallPath = tuple[Frame, ...]
 """Frames, innermost first; empty if unknown."""

@@ -1,4 +1,6 @@
-"""Facts from a PostgreSQL server about recorded statements, requested after the run."""
+"""Facts about recorded statements that queryprof requests from a PostgreSQL server after the
+run.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ class TableScan:
 
     Attributes:
         table: the table's name, with its schema.
-        index: the index used for reading; "" without one.
-        filter: the condition on its rows, as the server prints it; "" for all rows.
-        equals: columns, as SQL, that are compared with a value for equality.
+        index: the index that the scan reads; "" if it reads the table.
+        filter: the condition on the scanned rows, as the server prints it; "" if there is none.
+        equals: the columns, as SQL, that the filter compares with a value for equality.
         rows: expected number of rows per loop after the filter.
-        table_rows: number of rows in the table, by the server's statistics; None if never analyzed.
-        loops: expected number of reads per execution.
+        table_rows: number of rows in the table, according to the server's statistics; None if never
+            analyzed.
+        loops: expected number of scans per execution.
         share: the scan's share of the plan's cost, 0 to 1.
     """
 
@@ -33,12 +36,13 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True)
 class UnindexedForeignKey:
-    """A foreign key to a table, without an index on its columns.
+    """A foreign key without an index on its columns.
 
     Attributes:
         table, columns: the referring table and its columns, as SQL.
-        keys: the referred columns, in lower case.
-        rows: rows of the referring table, by the statistics; None if never analyzed.
+        keys: the referenced columns, in lower case.
+        rows: number of rows in the referring table, according to the statistics; None if never
+            analyzed.
         is_partitioned: whether CREATE INDEX CONCURRENTLY is impossible.
     """
 
@@ -51,13 +55,14 @@ class UnindexedForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """A table, and the age of the statistics that the planner uses.
+    """A table of the server, with the age of its planner statistics.
 
     Attributes:
         name: the table's name, with its schema.
         quoted: the name as SQL.
-        columns: (name in lower case, SQL, has a text type) of each column.
-        rows: the number of rows, by the statistics; None if never analyzed.
+        columns: for each column, its name in lower case, its name as SQL, and whether it has a text
+            type.
+        rows: the number of rows, according to the statistics; None if never analyzed.
         changed: rows changed since the last ANALYZE; None if unknown.
         analyzed: date of the last ANALYZE; "" if never.
         references: foreign keys to this table without an index.
@@ -76,12 +81,12 @@ class ServerTable:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """The generic plan of a statement, for any parameter values.
+    """The generic plan of a statement, which does not depend on parameter values.
 
     Attributes:
         steps: (depth, description) of each node, from the top.
         rows: expected number of returned rows.
-        parameters: number of parameters that have no value in the text.
+        parameters: number of parameters in the text.
         scans: tables that are read in full.
         tables: all tables that are read.
         query_id: the statement's id in pg_stat_statements; None if the server computes none.
@@ -97,7 +102,7 @@ class ServerPlan:
 
 @dataclass(frozen=True, slots=True)
 class ServerTime:
-    """A statement's figures in pg_stat_statements: from all programs, since the last reset.
+    """A statement's figures in pg_stat_statements, which cover all programs since the last reset.
 
     Attributes:
         calls: number of calls.
@@ -114,8 +119,8 @@ class ServerFacts:
 
     Attributes:
         version: the server's version; "" without a server.
-        plans, times: by recorded statement.
-        refused: why a plan is unknown, by statement.
+        plans, times: the plan and server time of each recorded statement.
+        refused: for each statement without a plan, the reason.
         times_off: why times are unknown; "" if known.
         since: when pg_stat_statements was reset; "" if unknown.
         left_out: number of statements whose plan was not requested because there were too many.

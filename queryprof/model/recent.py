@@ -9,11 +9,12 @@ from queryprof.model.places import CallPath, Thread
 
 @dataclass(frozen=True, slots=True)
 class RecentCall:
-    """One of the newest calls of a process that began an execution, committed, connected, ...
+    """One of the newest driver calls of a process, such as an execute, commit or connect, but not a
+    fetch.
 
     Attributes:
-        duration_ns: time in the driver, including the fetches so far; None if the call has not
-            ended.
+        duration_ns: time in the driver, including the fetches so far; None if the call is in
+            progress.
         has_failed: whether the call raised an exception.
     """
 

@@ -1,6 +1,5 @@
-"""Facts from a sample of a statement's executions.
-
-They cover the parameters, and the program line that executes the statement.
+"""Facts from a sample of a statement's executions: about the parameters, and about the time of the
+program line that executes the statement.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from queryprof.model.places import CallPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterSample:
-    """Patterns in the parameters of a sample of a statement's executions.
+    """Counts of certain parameter values among sampled executions of a statement.
 
     Attributes:
-        samples: sampled executions.
-        repeats: samples with the same values as shortly before, and no write in between.
+        samples: number of sampled executions.
+        repeats: samples with the same values as a recent execution, without a write in between.
         offsets: samples whose text ends with a known OFFSET.
         skipped: sum of these OFFSETs.
         open_patterns: samples with a value that begins with a wildcard of LIKE or GLOB.
-        slow: samples that were taken because the execution was slow. Their offsets and patterns
-            do not count.
+        slow: samples that were taken because the execution was slow. `offsets`, `skipped` and
+            `open_patterns` ignore these samples.
     """
 
     statement: str
@@ -36,7 +35,7 @@ class ParameterSample:
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """Sampled passes (runs) of a program line that executes a statement through a library.
+    """Time of sampled passes (runs) of a program line that executes a statement through a library.
 
     The library builds the statement, calls the driver, makes objects from the rows and may commit.
 
@@ -44,11 +43,11 @@ class LineTime:
         passes: number of timed passes.
         executions: executions of the statement in these passes.
         others: executions of other statements in these passes.
-        ns: time of these passes.
-        left_out_ns: duration of the longest ignored pass, which was interrupted or whose start was
-            not seen; 0 if there is none.
-        loop_rows: rows of loops that were timed only in part, as far as timed.
-        loop_ns: time of the line for these rows, without the execution.
+        ns: total time of these passes.
+        left_out_ns: duration of the longest ignored pass; 0 if there is none. A pass is ignored if
+            it was interrupted, or if its start was not seen.
+        loop_rows: number of rows in the timed parts of loops that were timed only in part.
+        loop_ns: time of the line for `loop_rows`, without the execution.
     """
 
     statement: str

@@ -10,10 +10,10 @@ MAX_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index. Expressions among its columns are "(expression)".
+    """An index. In `columns`, "(expression)" stands for an expression.
 
     Attributes:
-        order: the collation of each column, and whether it is descending.
+        order: for each column, its collation and whether it is descending.
     """
 
     name: str
@@ -24,8 +24,8 @@ class Index:
     order: tuple[tuple[str, bool], ...] = ()
 
     def is_prefix_of(self, other: Index) -> bool:
-        """Return whether another index starts with the same columns, in the same or reverse
-        order.
+        """Return whether another index starts with the same columns, in the same or the opposite
+        sort direction.
         """
         width = len(self.columns)
         same = [one == two for (_, one), (_, two) in zip(self.order, other.order, strict=False)]
@@ -42,9 +42,9 @@ class Schema:
     """A database's schema and statistics.
 
     Attributes:
-        created: the SQL of its tables, views, indexes and triggers, in order.
-        statistics: rows of sqlite_stat1, which ANALYZE fills: table, index, figures.
-        rows: row counts of analyzed tables, as far as known.
+        created: the SQL of all tables, views, indexes and triggers, in the order of creation.
+        statistics: the rows (table, index, figures) of sqlite_stat1, which ANALYZE fills.
+        rows: current row counts of analyzed tables, as far as known.
     """
 
     file: str
@@ -59,7 +59,7 @@ class Schema:
 
     @property
     def analyzed_rows(self) -> Mapping[str, int]:
-        """Row counts that ANALYZE found, by table."""
+        """The row count of each table at the last ANALYZE."""
         found: dict[str, int] = {}
         for table, _, figures in self.statistics:
             first = (figures or "").partition(" ")[0]

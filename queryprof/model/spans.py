@@ -14,9 +14,10 @@ class SpanRun:
     Attributes:
         statement: "(other)" for all runs after the first 63.
         span: the innermost span around the calls.
-        start_ns: start of the first call, since the start of the slow span.
-        end_ns: end of the last call, including its fetches; 0 if it ended after the span.
-        executions: calls without fetches.
+        start_ns: time from the start of the slow span to the first call.
+        end_ns: time from the start of the slow span to the end of the last call, including its
+            fetches; 0 if the call ended after the span.
+        executions: number of calls, except fetches.
         self_ns: time in the driver.
     """
 
@@ -39,12 +40,12 @@ class SlowSpan:
     Attributes:
         thread: the thread that began the span.
         database_ns: time in the driver, including inner spans and other threads.
-        executions: calls of execute, executemany and executescript.
+        executions: number of calls of execute, executemany and executescript.
         failed: whether the span ended with an exception.
         status: HTTP status; None without one.
-        runs: sorted by start; empty if the span made no calls, or if memory was full.
-        queue_ns: minimum time that its functions waited for a thread; None if unknown.
-        cpu_ns: CPU time of its thread during the span; None if unknown.
+        runs: the span's calls by start; empty if the span made no calls, or if memory was full.
+        queue_ns: minimum time that the span's functions waited for a free thread; None if unknown.
+        cpu_ns: CPU time of the span's thread during the span; None if unknown.
     """
 
     name: str

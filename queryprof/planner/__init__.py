@@ -1,1 +1,1 @@
-"""Plans statements with SQLite's planner on an empty copy of a schema."""
+"""Plan statements with SQLite's planner on an empty copy of the program's schema."""

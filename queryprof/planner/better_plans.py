@@ -11,9 +11,9 @@ COMPARED = re.compile(r"[=<>]+")
 
 
 def is_better_plan(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or sorts less, without scanning more.
+    """Return whether a plan searches by more terms or sorts less, without more scans.
 
-    The rows of an OR's searches need a sort where the scan did not.
+    A MULTI-INDEX OR that replaces a scan may add a sort.
     """
     is_or = any("MULTI-INDEX OR" in step for step in after) and scan_count(after) < scan_count(
         before
@@ -38,11 +38,11 @@ def scan_count(plan: Steps) -> int:
 
 
 def sorting_in(plan: Steps) -> int:
-    """Return how much a plan sorts: 2 for a whole result, 1 for a partly sorted one."""
+    """Return how much a plan sorts: 2 per full sort, 1 per sort of partly sorted rows."""
     return sum(1 if what.startswith("RIGHT PART") else 2 for what in plan_signs(plan).temporary)
 
 
 def comparison_count(plan: Steps) -> int:
-    """Return by how many comparisons a plan searches its tables."""
+    """Return the number of comparisons in a plan's index searches."""
     found = [SEARCHED.match(step) for step in plan]
     return sum(len(COMPARED.findall(one[1])) for one in found if one)

@@ -1,4 +1,4 @@
-"""SQL with which a trial reads tables, columns and indexes of an empty copy of a schema."""
+"""SQL queries that read the tables, columns and indexes of an empty copy of a schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE_OF = (
     "SELECT s.tbl_name FROM sqlite_schema AS s, pragma_index_list(s.tbl_name) AS i"
     " WHERE s.name = ? AND s.type = 'index' AND i.name = s.name AND NOT i.\"unique\""
 )
-"""Unique indexes are excluded: with more columns they would not keep rows unique."""
+"""Excludes unique indexes, because a wider index would no longer enforce uniqueness."""
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
     'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS'

@@ -1,9 +1,8 @@
-"""Find tables that a join multiplies with each other, in SQLite's program of the statement
-(EXPLAIN).
+"""Find two tables that a join multiplies: each row of one is combined with each row of the other.
 
-https://www.sqlite.org/opcode.html describes the opcodes. A search begins with a Seek, whose
-registers hold values of the loops around it. Two searches of several rows multiply if no value
-leads from one to the other: each row of one is combined with each row of the other.
+The source is SQLite's bytecode of the statement (EXPLAIN; https://www.sqlite.org/opcode.html
+describes the opcodes). A search begins with a Seek, whose registers hold values of the loops around
+it. Two searches multiply their rows if no value leads from one search to the other.
 """
 
 from __future__ import annotations
@@ -34,22 +33,24 @@ CALCULATIONS = frozenset(
     }
 )
 READS = {"Column": True, "VColumn": True, "Rowid": False, "IdxRowid": False}
-"""Opcodes that read a value of a row, and whether P3 is the register that they write, not P2."""
+"""Opcodes that read a value of a row. The value is True if the opcode writes to register P3, and
+False for P2.
+"""
 
 CALLS = frozenset({"Function", "PureFunc"})
 CONSTANTS = frozenset({"Variable", "Integer", "Int64", "Real", "String8", "Null", "Blob"})
 
 MAX_REGISTERS = 16
-"""The most columns of a key, and arguments of a function, that are looked at."""
+"""The maximum number of key columns and function arguments to follow."""
 
 UNKNOWN = -1
-"""Stands for a cursor of rows that no table has, such as those of a subquery or a function."""
+"""Stands for a cursor that does not read a table, but the rows of a subquery or function."""
 
 Operation = tuple[int, str, int, int, int, object]
-"""Address, opcode, P1, P2, P3 and P4."""
+"""An instruction: address, opcode, P1, P2, P3 and P4."""
 
 Sources = Mapping[int, AbstractSet[int]]
-"""The cursors that the values of each register come from."""
+"""For each register, the cursors whose rows its values come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class _Search:
     """A search inside a join.
 
     Attributes:
-        end: the address of its Next; 0 if it finds a single row.
-        parents: the cursors whose values it searches for.
+        at: the address of its Seek. end: the address of its Next; 0 if the search finds at most one
+            row.
+        parents: the cursors whose values are the search key.
     """
 
     cursor: int
@@ -68,8 +70,8 @@ class _Search:
 
 
 def crossed_root_pages(program: Sequence[Operation]) -> tuple[int, ...]:
-    """Return the root pages of two tables or indexes whose rows a join combines, each with each.
-    The page of the table that both are joined to is the third. Empty if there are no such tables.
+    """Return the root pages of two tables or indexes that a join multiplies. If both are joined to
+    another table, its page is third. The result is empty if there are no such tables.
     """
     pages = {cursor: page for _, code, cursor, page, *_ in program if code == "OpenRead"}
     pages |= _automatic_pages(program, pages)
@@ -81,7 +83,7 @@ def crossed_root_pages(program: Sequence[Operation]) -> tuple[int, ...]:
         pair = {one.cursor, other.cursor}
         is_inside = one.at < other.at < one.end
         is_linked = not {one.cursor, UNKNOWN}.isdisjoint(ancestors[other.cursor])
-        is_used = any(pair <= found for found in ancestors.values())  # each pair is looked up
+        is_used = any(pair <= found for found in ancestors.values())  # a lookup per pair
         if not is_inside or is_linked or is_used:
             continue
         if not _is_compared(program, one, other, sources):
@@ -104,10 +106,10 @@ def _automatic_pages(
 
 
 def _sources(program: Sequence[Operation], pages: Mapping[int, int]) -> Sources:
-    """Return the cursors that the values of each register come from, in the whole program."""
+    """Return the cursors whose rows the values of each register come from."""
     owners = {table: index for _, code, index, _, table, _ in program if code == "DeferredSeek"}
     found: dict[int, set[int]] = defaultdict(set)
-    for _ in range(2):  # a value may come from an instruction further down, in an earlier pass
+    for _ in range(2):  # a value may come from a later instruction, in an earlier iteration
         for _, code, p1, p2, p3, p4 in program:
             cursor = owners.get(p1, p1)
             if code in READS:
@@ -136,13 +138,13 @@ def _searches(program: Sequence[Operation], sources: Sources) -> Iterator[_Searc
 
 
 def _argument_count(function: object) -> int:
-    """Return the number of a function's arguments: 2 for the P4 operand "instr(2)"."""
+    """Return a function's number of arguments, such as 2 for the P4 operand "instr(2)"."""
     count = str(function).rpartition("(")[2].rstrip(")")
     return min(MAX_REGISTERS, int(count)) if count.isdecimal() else MAX_REGISTERS
 
 
 def _ancestors(one: _Search, searches: Mapping[int, _Search]) -> frozenset[int]:
-    """Return the cursors of the loops whose values lead to a search."""
+    """Return the cursors whose values lead to a search, directly or through other searches."""
     found: set[int] = set()
     waiting = [*one.parents]
     while waiting:
@@ -156,8 +158,9 @@ def _ancestors(one: _Search, searches: Mapping[int, _Search]) -> frozenset[int]:
 def _is_compared(
     program: Sequence[Operation], one: _Search, other: _Search, sources: Sources
 ) -> bool:
-    """Return whether the inner one of two searches compares its rows with the outer one's. DISTINCT
-    compares a value with the one before, which comes from the same cursor.
+    """Return whether the inner search (`other`) compares its rows with the rows of the outer search
+    (`one`). Comparisons within one cursor do not count, because DISTINCT compares a value with the
+    previous value.
     """
     operands = [
         (sources.get(p1, set()), sources.get(p3, set()))

@@ -1,5 +1,5 @@
-"""Dummies for the program's own functions and collations, which a copy of its database lacks. The
-dummies are only for planning.
+"""Register dummies for the program's own functions and collations, which a copy of its database
+lacks. The dummies are only for planning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from queryprof.planner.judging import Judge, StatementError
 Answer = TypeVar("Answer")
 
 MAX_UNKNOWN = 30
-"""The most missing functions and collations in one statement."""
+"""The maximum number of missing functions and collations in one statement."""
 
 
 def run_with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answer:
@@ -33,7 +33,7 @@ def run_with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> A
 
 
 def _add_dummy(judge: Judge, copy: str, message: str) -> bool:
-    """Add the unknown function or collation that SQLite's error names."""
+    """Add a dummy for the function or collation in SQLite's error. Return whether there was one."""
     function = re.search(r"no such function: (\w+)", message)
     collation = re.search(r"no such collation sequence: (\w+)", message)
     if function or collation:

@@ -1,5 +1,5 @@
-"""Expressions in a statement's text that an index may contain. The planner decides whether an index
-can contain them, and whether the index helps.
+"""Find expressions in a statement's text that an index may contain. The planner decides whether an
+index can contain them, and whether the index helps.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from queryprof.sql.tokens import Token
 
 
 def column_expressions(sql: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the compared and sorted expressions over columns of one table, as an index
-    needs them.
-    """
+    """Return the compared and sorted expressions that use only `columns`, without table names."""
     names = {name.lower() for name in columns}
     found: dict[str, None] = {}
     for operand in _compared_and_sorted(sql):

@@ -1,4 +1,4 @@
-"""Facts from SQLite's planner that findings need."""
+"""Define the Planner protocol, through which findings use SQLite's planner, and its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ IN_ORDER = (
     "SQLite reads it in the order of an existing index, and uses no index on the compared"
     " columns instead: --prove measures the indexes that may help."
 )
-"""The sentence for a choice that the planner makes without statistics of the database."""
+"""The sentence for a plan that reads a whole index in order. The planner may choose otherwise with
+statistics.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class SkippingComparison:
 
     Attributes:
         columns: the compared columns; "" stands for an expression or another table's column.
-        steps: VM steps for each skipped row.
+        steps: the VM steps until this comparison skips a row.
     """
 
     columns: frozenset[str]
@@ -38,13 +40,13 @@ class SkippingComparison:
 
 @dataclass(frozen=True, slots=True)
 class RowSteps:
-    """VM steps of a statement that scans one table.
+    """The VM steps of a statement that scans one table, for each kind of row.
 
     Attributes:
-        left_out: the comparisons that skip rows, in order.
-        inner: VM steps of a row that starts an inner loop; None if not found.
+        left_out: the comparisons that skip rows, in the order of their execution.
+        inner: VM steps of a row until an inner loop starts; None without an inner loop.
         taken: VM steps of a row that no comparison skips.
-        once: VM steps per execution, without the steps of its rows.
+        once: VM steps per execution, outside the scan.
     """
 
     left_out: tuple[SkippingComparison, ...]
@@ -55,11 +57,12 @@ class RowSteps:
     def estimate_remaining_rows(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
-        """Estimate how many of the read rows an index on these columns leaves, from the VM steps of
-        an execution. Return the fewest and the most rows.
+        """Estimate from an execution's VM steps how many rows the execution would still read with
+        an index on these columns. Return the minimum and the maximum.
 
         Args:
-            returned: rows that no comparison skipped; None if unknown.
+            steps: the VM steps of the execution. read: the rows that it read. returned: the rows
+                that no comparison skipped; None if unknown.
         """
         costs = [one.steps for one in self.left_out]
         served = next(
@@ -82,7 +85,7 @@ class RowSteps:
 
     @property
     def extra_used_row_time(self) -> float:
-        """The extra time of a used row, in units of the time of a skipped row."""
+        """The extra steps of a row that is not skipped, relative to the steps of a skipped row."""
         first = self.left_out[0].steps
         return (self.taken - first) / first
 
@@ -108,36 +111,38 @@ class IndexHelp:
         plan: the plan on an empty copy of the schema.
         is_other: True if the program had another plan because schema or statistics changed. Then
             the other attributes are unknown.
-        code: SQL of tried indexes that improve the plan; "" if there are none.
-        terms: the columns or expressions of these indexes, as SQL.
+        code: SQL that creates indexes which improve the plan; "" if there are none.
+        terms: the columns or expressions of the indexes in `code`, as SQL.
         is_plain: True if all terms are columns, without expressions or collations.
         covers: True if the indexes hold all columns that the statement needs from its only table.
         covering: SQL of an index that holds all needed columns, if `code` does not; "" if unknown
             or too wide.
-        widened: SQL of the index that the plan's innermost loop reads, with the columns now looked
-            up in the table; "" if not found.
+        widened: SQL of the index that the plan's innermost loop reads, plus the columns that SQLite
+            now looks up in the table; "" if not found.
         still_scans: True if the plan with these indexes still scans a table inside another loop.
-        searches: True if that plan searches by more terms or scans less.
-        sorts_less: True if that plan sorts less.
-        finds_end: True if that plan reads only the end of an index, for max() or min().
-        by_range: True if that plan searches an index only by a range, which may be wide.
-        by_prefix: True if that range comes only from LIKE or GLOB patterns that begin with a
-            letter.
+        searches: True if the plan with these indexes searches by more terms or scans less.
+        sorts_less: True if the plan with these indexes sorts less.
+        finds_end: True if the plan with these indexes reads only the end of an index, for max() or
+            min().
+        by_range: True if the plan with these indexes searches an index only by a range, which may
+            be wide.
+        by_prefix: True if the index helps only with LIKE or GLOB patterns that begin with a letter.
         by_reference: True if the scan checks a foreign key for a changed or deleted row.
         is_aggregate: True if the statement combines several rows into one.
-        filtering: the same facts for an index that finds the rows of the WHERE, if `code` only
-            sorts; else None.
+        filtering: if `code` only avoids sorting, the same facts for an index that serves the WHERE
+            clause; else None.
         row_steps: the VM steps of the statement's scan in the program's SQLite; None unless there
             is exactly one scan.
-        partial: the name of a partial index that the planner would use if it had all rows, its
-            condition, and whether the statement certainly implies the condition. The statement does
-            not contain the condition as written.
+        partial: a partial index that the planner would use if the index had all rows: its name, its
+            condition, and whether the statement certainly implies the condition. The planner does
+            not use the index, because the statement words the condition differently.
         other_version: the SQLite version of this planner if the program's own is not available;
             else "".
-        differing: columns of tables that are scanned even with these indexes, for which an index
-            would help if they had another type.
-        recollated: columns for which an index would help without their collation.
-        functions: functions that the program or an extension registered, in lower case.
+        differing: columns of tables that are still scanned. An index on them would help if they had
+            another type.
+        recollated: columns on which an index would help if they had no collation.
+        functions: the statement's functions that the program or an extension registered, in lower
+            case.
     """
 
     plan: Steps
@@ -180,11 +185,11 @@ class Planner(Protocol):
         """
 
     def tables(self, statement: str) -> frozenset[str]:
-        """Return the tables that a statement reads, as far as known."""
+        """Return the tables that a statement reads; empty if unknown."""
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
-        """Return two tables whose rows a join combines, each with each. The table that both are
-        joined to is the third. Empty if there are no such tables, or without a schema.
+        """Return two tables whose rows a join multiplies. If both are joined to another table, that
+        table is third. The result is empty if there are no such tables, or without a schema.
         """
 
     def unindexed_references(
@@ -195,14 +200,14 @@ class Planner(Protocol):
         """
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
-        """Return the triggers that a statement fires, as far as its schema is known."""
+        """Return the triggers that a statement fires; empty if its schema is unknown."""
 
     def statistics_mislead(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Return whether the planner chooses another plan without the statistics."""
 
 
 class NoPlanner:
-    """A planner without a schema."""
+    """The planner to use without a schema. Every answer is empty."""
 
     def index_help(self, statement: str, plans: Sequence[Steps]) -> None:  # noqa: ARG002
         return None

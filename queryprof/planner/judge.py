@@ -5,12 +5,12 @@ profiled program. That interpreter need not have queryprof, so the judge uses on
 library (and apsw, if that is the LIBRARY) and a few modules of queryprof with the same restriction.
 Requests and answers are pickles on its standard streams, from and to the process that started it.
 
-The statements may come from a stranger. Each statement is executed alone, under an authorizer that
-restricts it to the copy.
+The statements may come from an untrusted trace. Each statement is executed alone, under an
+authorizer that restricts it to the copy.
 
-SQLite's online backup makes the copies. It takes a read lock, and is consistent while others write.
-A copy's file is removed as soon as it is open, so that nothing remains however this process ends.
-Its journal is in memory. The original is opened read-only.
+SQLite's online backup makes the copies. The backup opens the original read-only, takes a read lock,
+and is consistent while other processes write. A copy's file is unlinked as soon as it is open, so
+that nothing remains however this process ends. The copy's journal is in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-if __name__ == "__main__":  # import queryprof's modules beside this file, whatever is installed
+if __name__ == "__main__":  # import the queryprof next to this file, not an installed one
     package: Any = ModuleType("queryprof")
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
@@ -41,28 +41,30 @@ from queryprof.confined.process import confine_process, limit_cpu_time, limit_fi
 from queryprof.planner.libraries import ApswLibrary, Sqlite3Library
 
 PROGRESS_STEPS = 100_000
-"""VM steps between two checks of the clock. The cost of a check is too small to measure."""
+"""VM steps between two checks of the clock. The cost of these checks is too small to measure."""
 
 INSERTED_ROWS = 200
 
 FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
-"""Positions in a database's header: the versions of readers and writers, and their values for a
+"""The offset of the read and write format versions in a database's header, and their values for a
 database without a write-ahead log.
 """
 
 SIGNIFICANT_DIGITS = 12
-"""Digits of a float that are compared. The last digits depend on the order of a sum."""
+"""Results are compared by this many digits of a float, because the last digits depend on the order
+of a sum.
+"""
 
 FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
-"""Limits of a file (this many times the copied database, plus these bytes), and of CPU time (this
-much more than the time that is left).
+"""Limits of this process. A file may have FILE_SHARE times the size of the copied database plus
+FILE_BYTES. CPU time may exceed the time until the deadline by TIME_S.
 """
 
 Values = Any  # the parameters of a statement: a tuple or a dict
 
 
 class Executor:
-    """Answers requests: each public method is a request."""
+    """Answers requests. Each public method handles one kind of request."""
 
     def __init__(self, library: str) -> None:
         self._library: Any = ApswLibrary() if library == "apsw" else Sqlite3Library()
@@ -110,13 +112,13 @@ class Executor:
         return size
 
     def attach(self, name: str, address: str, schema: str) -> None:
-        """Let the statements on a copy read another database, an SQLite URI."""
+        """Attach another database (an SQLite URI) to a copy, so that statements can read it."""
         self._library.set_authorizer(self._copies[name], None)
         self._copies[name].execute(f"ATTACH ? AS {schema}", (address,)).fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def detach(self, name: str, schema: str) -> None:
-        """Undo `attach`."""
+        """Detach a database that `attach` attached."""
         self._library.set_authorizer(self._copies[name], None)
         self._copies[name].execute(f"DETACH {schema}").fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
@@ -167,7 +169,9 @@ class Executor:
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def create(self, name: str, sql: str) -> None:
-        """Execute a CREATE statement. Refuse a SELECT in it, so that it creates no rows."""
+        """Execute a statement of a schema. A CREATE with a SELECT is refused, because it would add
+        rows.
+        """
         if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
             self.execute(name, sql)
             return
@@ -187,20 +191,21 @@ class Executor:
     def used_indexes(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
     ) -> list[list[int]]:
-        """Return, for each round, the numbers of the indexes that the planner uses in an empty
-        database with all of them. Each round removes the indexes that were chosen before.
+        """Create all indexes in an empty database, and return the numbers of the indexes that the
+        planner uses. Repeat this for several rounds, each without the indexes that were used
+        before.
 
         Args:
-            creates: statements that create the indexes, with {} for the name.
+            creates: statements that create the indexes, with {} in place of the name.
         """
         left: dict[int, str] = {}
         found: list[list[int]] = []
-        tried = f"queryprof_{secrets.token_hex(4)}_"  # no name in the database
+        tried = f"queryprof_{secrets.token_hex(4)}_"  # unused in the database
         for number, create in enumerate(creates):
             try:
                 self.execute(name, create.replace("{}", f"{tried}{number}"))
                 left[number] = f"{tried}{number}"
-            except Exception:  # noqa: S112  an expression that no index may have
+            except Exception:  # noqa: S112  not allowed in an index
                 continue
         for _ in range(rounds):
             plans = " ".join(
@@ -217,8 +222,8 @@ class Executor:
         return found
 
     def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
-        """Return the columns that a statement reads, with their tables, each once. SQLite's
-        authorizer reports them.
+        """Return the distinct (table, column) pairs that a statement reads, as SQLite's authorizer
+        reports them.
         """
         met: dict[tuple[str, str], None] = {}
 
@@ -235,7 +240,7 @@ class Executor:
         return list(met)
 
     def used_bytes(self, name: str) -> int:
-        """Return the bytes in use."""
+        """Return the bytes of a copy's pages that are in use."""
         pragmas = "pragma_page_count, pragma_freelist_count, pragma_page_size"
         sql = f"SELECT (page_count - freelist_count) * page_size FROM {pragmas}"
         return int(self.rows(name, sql)[0][0])
@@ -251,12 +256,12 @@ class Executor:
         limit_ns: float,
         most_rows: int | None,
     ) -> dict[str, tuple[float, int | None, int | None, int, str]]:
-        """Execute a statement on copies, alternating, and read at most `most_rows` (all if None).
+        """Execute a statement on copies by turns, and fetch at most `most_rows` (None for all).
 
         Returns:
-            By copy: the least time (ns) of the rounds, VM steps, page fetches (None if unknown),
-                rows, and a hash of the rows in any order. Rounds end early after `enough_ns`. A
-                round is interrupted after `limit_ns`, which then is its time.
+            By copy: the shortest time (ns) of all rounds, VM steps, page fetches (None if unknown),
+                rows, and a hash of the unordered rows. Rounds end early after `enough_ns`. A round
+                is interrupted after `limit_ns`, which then is its time.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()
@@ -281,7 +286,7 @@ class Executor:
         return {name: (least[name], *facts[name][1:]) for name in names}
 
     def count_changed_rows(self, name: str, sql: str, values: Values) -> int:
-        """Return how many rows a statement changes, and undo the change."""
+        """Execute a statement, undo its changes, and return the number of changed rows."""
         _, rows = self._timed(self._copies[name], sql, values, True, None)
         return int(rows[-1][0])
 
@@ -311,9 +316,9 @@ class Executor:
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
-        """Return the shortest time (ns) of an insert into a table, by copy. Deletes rows of the
-        table and inserts them again. Returns {} if the table has no rows. All names are SQL; `key`
-        identifies rows, `columns` are inserted.
+        """Return the shortest time (ns) of an insert into a table, by copy; {} if the table is
+        empty. The method deletes some rows and inserts them again. All names are quoted SQL; `key`
+        identifies a row, and `columns` are inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)
         rows = self.rows(
@@ -345,13 +350,13 @@ def _undo_changes(copy: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # an interrupted write may already have ended it
+        with suppress(Exception):  # an interrupted write may already have ended the savepoint
             copy.execute("ROLLBACK TO queryprof")
             copy.execute("RELEASE queryprof")
 
 
 def _error_in_words(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
-    """Return the kind of an error, and its message in one line."""
+    """Return an error's type and its message on one line."""
     text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
     if authorizer.refused and ("authoriz" in text or "prohibited" in text):
         text = f"refused: {authorizer.refused}"
@@ -369,8 +374,8 @@ def _hash_rows(rows: list[Any]) -> str:
     return f"{total % 2**128:032x}"
 
 
-def main() -> None:  # answers requests until their stream ends
-    # Ctrl-C is for the command, which interrupts this process with SIGUSR1
+def main() -> None:  # answer requests until the input ends
+    # Ctrl-C interrupts the command, which then interrupts this process with SIGUSR1
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library's output must not mix with the answers

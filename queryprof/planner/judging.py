@@ -1,5 +1,5 @@
-"""Start the judge (queryprof.planner.judge) with the interpreter that has the program's SQLite, and
-send it requests.
+"""Start the judge (queryprof.planner.judge), a process that executes statements on copies of a
+database, and send requests to it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
 BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
-"""The copies: the unchanged database, the database with tried changes, its schema without rows,
-and, if those two are samples, the whole database.
+"""The names of the copies: BEFORE is the unchanged database, AFTER has the changes to try, and
+EMPTY has only the schema. If BEFORE and AFTER are samples, WHOLE has all rows.
 """
 
 COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
@@ -32,7 +32,7 @@ COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
 UNLIMITED_NS = float("inf")
 
 GRACE_S = 2.0
-"""The time for the judge to notice that its time is over."""
+"""How long to wait for the judge after its deadline, before the process is killed."""
 
 MAX_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
@@ -41,7 +41,7 @@ Switch = Literal["foreign_keys", "automatic_index"]
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Read only numbers, texts, bytes and containers: the judge has executed a stranger's
+    """Unpickle only numbers, texts, bytes and containers, because the judge executes untrusted
     statements.
     """
 
@@ -50,11 +50,11 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 class StatementError(Exception):
-    """SQLite refuses a statement; the message is SQLite's."""
+    """SQLite rejected a statement. The message comes from SQLite."""
 
 
-class OutOfTime(Exception):  # noqa: N818  it ends a search, and is no error
-    """The time is over."""
+class OutOfTime(Exception):  # noqa: N818  a limit, not an error
+    """The deadline of `set_deadline` has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Measurement:
     """The measurement of one statement with one set of parameters on one copy.
 
     Attributes:
-        ns: the least of several executions, including the fetch of the rows that the program read;
-            or the limit, if the statement took longer.
+        ns: the shortest of several executions, including the fetches; or the limit, if the
+            statement took longer.
         vm_steps, page_fetches: per execution; None if unknown.
-        digest: equal for equal rows in any order.
+        digest: a hash of the rows that does not depend on their order.
     """
 
     ns: float
@@ -76,8 +76,8 @@ class Measurement:
 
 
 def is_same_work(some: Sequence[Measurement], others: Sequence[Measurement]) -> bool:
-    """Return whether measurements took as many VM steps as others. SQLite's steps are exact, and an
-    index that a write maintains takes more of them.
+    """Return whether two series of measurements took the same VM steps. VM steps have no noise, and
+    a write that must maintain another index takes more.
     """
     steps, before = ([one.vm_steps for one in its] for its in (some, others))
     return steps == before and bool(steps) and None not in steps
@@ -86,13 +86,15 @@ def is_same_work(some: Sequence[Measurement], others: Sequence[Measurement]) -> 
 class Judge:
     """Copies of a database, and a process that executes statements on them.
 
-    When the time limit is reached, running statements are interrupted. If SQLite is in a long step
-    and does not react, the process is ended. The next `set_deadline` starts another one, which has
-    only the copy of the database.
+    When the time limit is reached, running statements are interrupted. If SQLite does not react,
+    because a single step takes too long, the process is killed. The next `set_deadline` starts a
+    new process, which has only a fresh copy of the database.
     """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
-        """Raise ProofError if the interpreter cannot be started or lacks the library."""
+        """Start the process. Raises ProofError if the interpreter cannot be started or lacks the
+        library.
+        """
         self.interpreter, self.library = interpreter, library
         self.has_references = False
         self._folder = ExitStack()
@@ -112,7 +114,7 @@ class Judge:
         try:
             self._process = subprocess.Popen(
                 [self.interpreter, "-I", str(JUDGE), self.library],
-                env={**os.environ, "QUERYPROF": ""},  # the recording does not include this process
+                env={**os.environ, "QUERYPROF": ""},  # do not record the judge
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -146,10 +148,10 @@ class Judge:
             raise OutOfTime
         is_sent = False
         try:
-            # A request is sent, and its answer read, as a unit: no answer can belong to another
-            # request.
+            # Ctrl-C must not separate a request from its answer, because the next request would
+            # then read the wrong answer.
             try:
-                with _without_interrupts():  # an interrupt is raised only at its end
+                with _without_interrupts():  # Ctrl-C is raised at the end of the block
                     pickle.dump((name, arguments), self._process.stdin, protocol=4)
                     self._process.stdin.flush()
                     is_sent = True
@@ -176,8 +178,8 @@ class Judge:
         raise StatementError(message)
 
     def _wait(self, end_s: float) -> None:
-        """Wait for an answer. If there is none soon after the deadline, end the process and raise
-        OutOfTime.
+        """Wait for an answer. If the judge does not answer within GRACE_S after the deadline, kill
+        the process and raise OutOfTime.
         """
         left_s = end_s + GRACE_S - time.monotonic()
         if not self._answers.poll(max(0, left_s) * 1000 if left_s < MAX_WAIT_S else None):
@@ -196,7 +198,7 @@ class Judge:
             self._start()
             if self.has_references:
                 self.enforce_all_references()
-            if self._taken:  # a sample may have been about to replace it
+            if self._taken:  # BEFORE may have been a sample
                 for name in {self._taken[1], BEFORE}:
                     self._ask("copy_database", self._taken[0], name, self._directory)
         self._ask("set_deadline", left_s)
@@ -309,11 +311,13 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def start_judge(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
-    """Return a judge with the program's SQLite, or else with the interpreter's own.
+    """Return a judge with the program's SQLite version (from sqlite3 or apsw), or else with the
+    SQLite of the interpreter's sqlite3.
 
     Args:
         versions: the SQLite versions of the recorded processes.
-        interpreter: a Python. It is never taken from a trace, which anyone may have written.
+        interpreter: a path to Python. It never comes from a trace, because anyone may have written
+            the trace.
 
     Raises:
         ProofError: the interpreter cannot be started, or is not a Python.

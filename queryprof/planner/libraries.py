@@ -1,6 +1,6 @@
-"""The SQLite libraries that the judge uses, and how each counts the statements' work.
+"""The SQLite libraries of the judge (sqlite3 and apsw), with counters of the statements' work.
 
-This module uses only the standard library, and apsw if that is chosen.
+This module imports only the standard library, and apsw if requested.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ Values = Any  # the parameters of a statement: a tuple or a dict
 
 
 class LibraryCounters:
-    """VM steps and page fetches of connections of the standard library's sqlite3."""
+    """Count the VM steps and page fetches of connections of the standard library's sqlite3."""
 
     def __init__(self) -> None:
-        """Raise OSError or AttributeError if the library's functions are not available."""
+        """Find the functions of the SQLite library. Raises OSError or AttributeError if they are
+        missing.
+        """
         self._library = SqliteLibrary()
         library = self._library.functions
         self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
@@ -58,7 +60,7 @@ class LibraryCounters:
 
 
 class ApswCounters:
-    """The same counters for APSW."""
+    """Count the VM steps and page fetches of connections of APSW."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -79,7 +81,7 @@ class ApswCounters:
 
 
 class Sqlite3Library:
-    """The standard library's module."""
+    """The standard library's sqlite3 module."""
 
     def __init__(self) -> None:
         import sqlite3
@@ -91,7 +93,7 @@ class Sqlite3Library:
             with closing(self.open(":memory:")) as connection:
                 self.counters.pages(connection)
         except (ImportError, OSError, AttributeError, TypeError):
-            self.counters = None  # times are measured, but proofs lack counters
+            self.counters = None  # proofs have times, but no counters
 
     def open(self, name: str) -> Any:
         return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)
@@ -104,7 +106,7 @@ class Sqlite3Library:
         return connection.execute(sql, values)
 
     def refuse_several_statements(self, connection: Any, sql: str, values: Values) -> None:
-        """Do nothing: the module itself refuses several statements."""
+        """Do nothing, because sqlite3 itself refuses several statements."""
 
     def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:
         connection.set_authorizer(authorizer)
@@ -137,14 +139,14 @@ class ApswLibrary:
             backup.step()
 
     def execute(self, connection: Any, sql: str, values: Values = ()) -> Any:
-        """Return a cursor with the rows of one statement. Raises ValueError if there are more
+        """Return a cursor with the rows of a statement. Raises ValueError for several
         statements.
         """
         self.refuse_several_statements(connection, sql, values)
         return connection.execute(sql, values)
 
     def refuse_several_statements(self, connection: Any, sql: str, values: Values) -> None:
-        """Raise ValueError if a text has more than one statement. APSW would execute all of
+        """Raise ValueError if a text has several statements, because APSW would execute all of
         them.
         """
         if sql not in self._alone:

@@ -17,7 +17,7 @@ OTHER_TYPES = ("TEXT", "INTEGER", "")
 
 
 class UndoableTrial(Protocol):
-    """One statement on the empty copy, and changes to the copy that are undone."""
+    """Tries changes to the empty copy with one statement (see trial.StatementTrial)."""
 
     judge: Judge
 
@@ -28,16 +28,16 @@ class UndoableTrial(Protocol):
         """Return the statement's plan."""
 
     def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
-        """Return the plan with these indexes, and the numbers of the used ones with their compared
-        terms.
+        """Return the plan with these indexes, and the compared terms of each used index by its
+        number.
         """
 
 
 def columns_needing_other_types(
     trial: UndoableTrial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return two groups of columns of scanned tables: the columns for which an index would help if
-    they had another type, and the columns for which it would help without their collation.
+    """Find columns of scanned tables on which an index would help if the column were different.
+    Return the columns that need another type, and the columns that need no collation.
     """
     types: list[str] = []
     collations: list[str] = []
@@ -48,7 +48,7 @@ def columns_needing_other_types(
             if _helps_with_type(trial, before, table, listed, name, own[name]):
                 collations.append(f"{table}.{name}")
             elif _is_usable(trial, table, name):
-                continue  # another type would only keep SQLite from indexes of the other column
+                continue  # the index works with the column's own type
             elif any(
                 _helps_with_type(trial, before, table, listed, name, kind) for kind in OTHER_TYPES
             ):
@@ -63,8 +63,8 @@ def columns_still_scanned(
     columns: Mapping[str, tuple[str, ...]],
     indexes: Iterable[TriedIndex],
 ) -> tuple[str, ...]:
-    """Return the columns of other tables than the indexes' whose type keeps SQLite from an index,
-    if the plan with the indexes still scans the same table.
+    """Return columns whose type prevents an index, if the plan with these indexes still scans the
+    same table. Tables that have one of these indexes are skipped.
     """
     if _scanned(before).isdisjoint(_scanned(after)):
         return ()
@@ -80,8 +80,8 @@ def _scanned(plan: Steps) -> frozenset[str]:
 
 
 def _is_usable(trial: UndoableTrial, table: str, name: str) -> bool:
-    """Return whether SQLite would search an index on a column of its own type, if it built no
-    automatic index on another column.
+    """Return whether SQLite would search an index on the unchanged column, if automatic indexes
+    were disabled.
     """
     index = TriedIndex(table, (TriedTerm(name),))
     trial.judge.switch(EMPTY, "automatic_index", False)
@@ -113,7 +113,7 @@ def _helps_with_type(
         trial.judge.execute(EMPTY, f"CREATE TABLE {quoted(table)} ({typed})")
         plan = trial.plan()
         if _scanned(plan) != _scanned(before) and not any("AUTOMATIC" in step for step in plan):
-            return False  # something else than the lost indexes has changed
+            return False  # the new table changed the plan by itself
         after, used = trial.plan_with([TriedIndex(table, (TriedTerm(name),))])
         return bool(used) and comparison_count(after) > comparison_count(before)
     return False

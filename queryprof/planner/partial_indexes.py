@@ -1,4 +1,4 @@
-"""Partial indexes: which of them a statement uses, and which it misses."""
+"""Find the partial indexes that a statement uses, or could use but does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from queryprof.sql.names import quoted
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
-"""Words that end a condition."""
+"""Keywords that end a WHERE or ON condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ def find_missed_partial_index(
 
 
 def _implies_condition(condition: ComparedOperands, statement: str) -> bool | None:
-    """Return whether a statement implies an index's condition in other words: a column alone, NOT,
-    IS TRUE and the like. Return False if the statement compares the column with an unknown value,
-    and None if it does not imply the condition.
+    """Return True if a statement implies an index's condition in other words, such as a column
+    alone, NOT or IS TRUE. Return False if it compares the column with an unknown value, so that it
+    may imply the condition, and else None.
     """
     column = operand_column(condition.left)
     if not column or column not in set(_compared_names(statement)):
@@ -96,8 +96,9 @@ def is_index_used(index: str, plans: Iterable[Steps]) -> bool:
 
 
 def with_partial_index_values(indexes: Iterable[PartialIndex], statement: str) -> str:
-    """Replace parameters of a statement by the values in the conditions of partial indexes, where
-    both compare the same column with the same operator.
+    """Replace parameters of a statement by values from the conditions of partial indexes. A
+    parameter is replaced if the statement and a condition compare the same column with the same
+    operator.
     """
     known = {
         (operand_column(one.left), one.operator): one.right[0].text

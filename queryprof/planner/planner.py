@@ -38,36 +38,38 @@ BUDGET_S = 2.0
 """The time for all statements of a trace. Each statement takes a few milliseconds."""
 
 MAX_SCRIPT = 50_000
-"""Characters of a text that is split into statements."""
+"""Only this many characters of a script are split into statements."""
 
 MAX_SCRIPTS = 1_000_000
-"""Characters of all such texts."""
+"""The maximum number of characters in all scripts together."""
 
 MAX_SEMICOLONS = 100
-"""The most semicolons in one statement, such as a trigger."""
+"""The maximum number of semicolons in one statement, such as a trigger."""
 
 COLUMNS_OF_PAGE = (
     "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_list(s.name) AS t,"
     " pragma_table_xinfo(s.name) AS c WHERE s.rootpage = ? AND s.type = 'table' AND t.schema ="
     " 'main' AND NOT t.wr AND c.hidden <> 2 ORDER BY c.cid"
 )
-"""Columns in their stored order. Generated columns (hidden = 2) are not stored, and a table without
-rowids has another order.
+"""Returns a table's columns in their stored order. Virtual generated columns (hidden = 2) are not
+stored. WITHOUT ROWID tables are excluded, because they store columns in another order.
 """
 
 TABLE_OF_PAGE = "SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?"
 
 FOLDING = frozenset({"AggStep", "AggStep1"})
-"""Opcodes that add a row to a sum or another aggregate."""
+"""Opcodes that add a row to an aggregate, such as a sum."""
 
 MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\w+)")
-"""SQLite's message about a statement, or about a trigger that it fires."""
+"""SQLite's error about a missing table of a statement, or of a trigger that the statement fires."""
 
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
 class SchemaPlanner:
-    """The planner of this Python's SQLite, in a process of its own that starts at first use."""
+    """The planner of this Python's SQLite. It runs in the judge, a separate process that starts at
+    first use.
+    """
 
     def __init__(
         self,
@@ -79,10 +81,11 @@ class SchemaPlanner:
         """Prepare a planner.
 
         Args:
-            schemas: by database file. databases: the file of each statement.
+            schemas: the schema of each database file. databases: the database file of each
+                statement.
             texts: the program's statements in order. If a database file is missing, the statements
                 that created its tables define the schema.
-            versions: the program's SQLite versions. Another version may take other steps.
+            versions: the program's SQLite versions. Other versions may need other VM steps.
         """
         self._versions = frozenset(versions)
         self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
@@ -122,7 +125,7 @@ class SchemaPlanner:
         index_help = replace(
             index_help, is_aggregate=any(code in FOLDING for _, code, _, _ in program)
         )
-        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
+        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # any length
         if is_list or self._versions != {self._judge.version}:
             return index_help
         scan = find_only_scan(program)
@@ -136,14 +139,14 @@ class SchemaPlanner:
         if index_help.is_plain and all(
             one.strip('"').lower() not in stored for one in index_help.terms
         ):
-            return index_help  # a generated column has the steps of its expression
+            return index_help  # a generated column needs the VM steps of its expression
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
         return replace(index_help, row_steps=steps_of_scan(program, scan, names, key))
 
     def knows_names(self, statement: str) -> bool:
-        """Return whether a statement's database has the names in the statement; True if there is no
-        time to check.
+        """Return whether a statement's database has the tables and columns that the statement
+        names; True if there is no time to check.
         """
         try:
             StatementTrial(self._start_judge(self._databases.get(statement, "")), statement).plan()
@@ -164,9 +167,9 @@ class SchemaPlanner:
         return frozenset()
 
     def crossed_tables(self, statement: str, plans: Sequence[Steps]) -> tuple[str, ...]:
-        """Return two tables whose rows a join multiplies: it combines each row of one with each row
-        of the other. If both are joined to one more table, that table is third. Empty if there are
-        no such tables, or without a schema.
+        """Return two tables whose rows a join multiplies: each row of one is combined with each row
+        of the other. If both are joined to another table, that table is third. The result is empty
+        if there are no such tables, or without a schema.
         """
         with suppress(StatementError, OutOfTime, ProofError):
             judge = self._start_judge(self._databases.get(statement, ""))
@@ -187,7 +190,7 @@ class SchemaPlanner:
             judge = self._start_judge(self._databases.get(statement, ""))
             trial = StatementTrial(judge, statement)
             if trial.plan() in plans or has_scans(trial):
-                return (), ""  # the statement checks no foreign key, or a trigger scans a table
+                return (), ""  # the scan comes from no foreign key
             judge.switch(EMPTY, "foreign_keys", True)
             try:
                 found = find_unindexed_references(trial) if trial.plan() in plans else []
@@ -261,8 +264,8 @@ class SchemaPlanner:
 def _help_for_other_limits(
     judge: Judge, statement: str, plans: Sequence[Steps]
 ) -> IndexHelp | None:
-    """Return the helpful indexes if a number in LIMIT, or a foreign key, explains the program's
-    plan; None otherwise.
+    """Return the index help if a number in LIMIT, or a foreign key check, explains why the program
+    has another plan; else None.
     """
     trial, with_limits = StatementTrial(judge, statement), with_limit_numbers(statement)
     if with_limits != statement:
@@ -281,8 +284,9 @@ PREFIX_PATTERNS = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
 def with_prefix_patterns(statement: str) -> str:
-    """Return a statement with patterns that begin with a letter instead of parameters. SQLite can
-    search an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """Replace the parameters of LIKE and GLOB by patterns that begin with a letter. SQLite can
+    search an index by such patterns
+    (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     patterns = {
         one.right[0].start: PREFIX_PATTERNS[one.operator]
@@ -299,8 +303,8 @@ LIMITS = {"LIMIT": "20", "OFFSET": "0"}
 
 
 def with_limit_numbers(statement: str) -> str:
-    """Return a statement with numbers instead of parameters in LIMIT and OFFSET. The recorded text
-    has no literals, but SQLite plans for the number (https://www.sqlite.org/queryplanner-ng.html).
+    """Replace the parameters of LIMIT and OFFSET by numbers. The recorded text has no literals, but
+    the plan depends on the number (https://www.sqlite.org/queryplanner-ng.html).
     """
     numbers = {
         second.start: LIMITS[first.keyword]
@@ -314,8 +318,8 @@ def with_limit_numbers(statement: str) -> str:
 
 
 def schema_statements(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the statements, also within scripts, that change a schema, with values for the literals
-    that recorded texts lack.
+    """Yield the statements that change a schema, including statements in scripts. Literals, which
+    recorded texts lack, become 0.
     """
     left = MAX_SCRIPTS
     for text in texts:
@@ -330,7 +334,7 @@ def schema_statements(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _split_script(script: str) -> Iterator[str]:
-    """Yield a script's statements. SQLite decides where they end."""
+    """Yield a script's statements. sqlite3.complete_statement() decides where a statement ends."""
     start = tries = 0
     for found in re.finditer(";|$", script):
         sql = script[start : found.end()]
@@ -345,5 +349,5 @@ def _split_script(script: str) -> Iterator[str]:
 def _is_complete_statement(sql: str) -> bool:
     try:
         return sqlite3.complete_statement(sql)
-    except ValueError:  # a NUL, or half a character, is in no statement
+    except ValueError:  # contains a NUL or a lone surrogate
         return False

@@ -1,7 +1,7 @@
 """Find foreign keys without an index, whose checks make a statement scan the referring table.
 
-A plan does not list the checks of rows that ON DELETE CASCADE deletes, but SQLite's program of the
-statement has them (https://www.sqlite.org/foreignkeys.html#fk_indexes).
+A plan does not list the checks of rows that ON DELETE CASCADE deletes. SQLite's bytecode of the
+statement (EXPLAIN) has these checks (https://www.sqlite.org/foreignkeys.html#fk_indexes).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLE_OF_PAGE = "SELECT tbl_name FROM sqlite_schema WHERE rootpage = ? AND type 
 
 
 class ProgramTrial(Protocol):
-    """One statement on the empty copy, and changes to the copy that are undone."""
+    """Tries changes to the empty copy with one statement (see trial.StatementTrial)."""
 
     judge: Judge
 
@@ -31,12 +31,12 @@ class ProgramTrial(Protocol):
         """Undo all changes at the end of the block."""
 
     def program(self) -> Sequence[Operation]:
-        """Return the statement's instructions."""
+        """Return the bytecode instructions of the statement."""
 
 
 def find_unindexed_references(trial: ProgramTrial) -> list[TriedIndex]:
-    """Return the indexes on referring columns with which a statement scans fewer tables. Foreign
-    keys must be enforced.
+    """Return the indexes on foreign key columns that make a statement scan fewer tables. The copy
+    must enforce foreign keys.
     """
     return [
         index
@@ -47,20 +47,22 @@ def find_unindexed_references(trial: ProgramTrial) -> list[TriedIndex]:
 
 
 def has_scans(trial: ProgramTrial) -> bool:
-    """Return whether a statement scans a table, also inside triggers."""
+    """Return whether a statement, or a trigger that it fires, scans a table."""
     return bool(_scans_by_page(trial.program()))
 
 
 def _scanned_tables(trial: ProgramTrial) -> Iterator[str]:
-    """Yield the tables that a statement scans, also inside triggers and checks of keys."""
+    """Yield the tables that a statement scans, including scans in triggers and foreign key
+    checks.
+    """
     for page in list(_scans_by_page(trial.program()))[:MAX_TABLES]:
         for (name,) in trial.judge.rows(EMPTY, TABLE_OF_PAGE, (page,)):
             yield str(name)
 
 
 def _scans_by_page(program: Iterable[Operation]) -> Counter[int]:
-    """Return the number of scans by root page. Each subprogram numbers its cursors anew, and begins
-    at address 0.
+    """Count the scans of each table by its root page. Each subprogram begins at address 0 and has
+    its own cursor numbers.
     """
     found: Counter[int] = Counter()
     pages: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""Count a scan's VM steps per row in SQLite's program of the statement (EXPLAIN).
+"""Count a scan's VM steps per row in SQLite's bytecode of the statement (EXPLAIN;
+https://www.sqlite.org/opcode.html describes the opcodes).
 
-https://www.sqlite.org/opcode.html describes the opcodes. A loop over a table begins after its
-Rewind and ends with the Next that jumps back there. A comparison that jumps to that Next skips a
-row.
+A loop over a table begins after a Rewind and ends with the Next that jumps back to its beginning. A
+comparison that jumps to this Next skips a row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INNER_LOOPS = frozenset(
 AS_STORED = frozenset(
     {"RealAffinity", "Affinity", "Integer", "String8", "Real", "Variable", "Null", "SCopy", "Copy"}
 )
-"""Opcodes that keep a column's value, or put another value next to it."""
+"""Opcodes that leave a column's value unchanged, or load a value to compare with the column."""
 
 ROWID = -1
 
@@ -56,7 +56,7 @@ class TableScanLoop:
 
 
 def find_only_scan(program: Sequence[Instruction]) -> TableScanLoop | None:
-    """Return the scan of a program; None unless there is exactly one."""
+    """Return the only scan of a program; None if there is no scan or more than one."""
     pages = {cursor: page for _, code, cursor, page in program if code == "OpenRead"}
     found = [
         TableScanLoop(pages[cursor], cursor, at + 1, end)
@@ -72,10 +72,11 @@ def find_only_scan(program: Sequence[Instruction]) -> TableScanLoop | None:
 def steps_of_scan(
     program: Sequence[Instruction], scan: TableScanLoop, columns: Sequence[str], key: str
 ) -> RowSteps | None:
-    """Return the steps of a scan; None if no comparison skips one of its rows.
+    """Return the steps of a scan; None if no comparison skips a row.
 
     Args:
-        columns: the table's columns in order. key: the column that is the rowid.
+        columns: the table's columns in their stored order. key: the name of the INTEGER PRIMARY
+            KEY, which is the rowid; "" if there is none.
     """
     body = program[scan.begin : scan.end]
     inner = next((at - scan.begin for at, code, _, _ in body if code in INNER_LOOPS), None)
@@ -84,7 +85,7 @@ def steps_of_scan(
         return None
     sorters = {cursor for _, code, cursor, _ in body if code == "SorterInsert"}
     taken = scan.end - scan.begin + 1
-    for at, code, cursor, to in program:  # each row also comes out of a sorter
+    for at, code, cursor, to in program:  # a sorter adds steps per row
         if code == "SorterNext" and cursor in sorters:
             taken += at - to + 1
     inner_steps = None if inner is None else inner + 2
@@ -104,7 +105,7 @@ def _skipping_comparisons(
         elif code in LOOKUPS:
             compared = set()
         elif code in COMPARISONS and p2 == scan.end:
-            if compared:  # otherwise it is the previous comparison again
+            if compared:  # else part of the previous comparison
                 names = frozenset(compared)
             yield SkippingComparison(names, at - scan.begin + 2)
             compared = set()

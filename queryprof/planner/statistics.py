@@ -1,4 +1,4 @@
-"""The statistics of ANALYZE (https://www.sqlite.org/fileformat2.html#stat1tab)."""
+"""Read and set the statistics of ANALYZE (https://www.sqlite.org/fileformat2.html#stat1tab)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_statistics(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...
 
 
 def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
-    """Set the statistics of a copy, for its planner."""
+    """Replace the statistics that the planner uses for a copy."""
     judge.execute(copy, "ANALYZE")
     # sqlite_stat4 exists only in some builds of SQLite
     for table in ("sqlite_stat1", "sqlite_stat4"):

@@ -1,10 +1,10 @@
-"""Find the index that helps a statement: SQLite's planner chooses on an empty copy of the schema.
+"""Find the index that helps a statement, with SQLite's planner on an empty copy of the schema.
 
-The search creates indexes on the columns that the statement reads: of one column, then of two and
-three. It keeps the indexes that the planner uses, without the columns that it does not use. No text
-is searched for columns. SQLite's authorizer reports which columns a statement reads
-(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan shows which columns of an index it
-uses (https://www.sqlite.org/eqp.html).
+The search creates indexes on the columns that the statement reads: first of one column, then of two
+and three. It keeps the indexes that the planner uses, without their unused columns. SQLite's
+authorizer reports which columns a statement reads
+(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan shows the used columns of an index
+(https://www.sqlite.org/eqp.html).
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ from queryprof.sql.tokens import tokens_of
 MAX_TERMS = 3
 MAX_STEPS = 500  # of a plan
 MAX_COVERING = 5
-"""The most columns of a covering index. A wider one is a second copy of the table."""
+"""The maximum number of columns in a covering index. A wider index is like a copy of the table."""
 
 MAX_COLUMNS = 16
-"""The most columns of a table that are tried."""
+"""The maximum number of columns of a table to try."""
 
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class StatementTrial:
-    """One statement on the empty copy."""
+    """Tries indexes for one statement on the empty copy. Changes to the copy are undone."""
 
     def __init__(self, judge: Judge, statement: str) -> None:
         self.judge, self._statement = judge, name_all_placeholders(statement)
@@ -79,14 +79,14 @@ class StatementTrial:
         return run_with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
     def program(self) -> Sequence[Operation]:
-        """Return its instructions in SQLite. Raises StatementError."""
+        """Return the statement's bytecode instructions. Raises StatementError."""
         return [
             (at, code, p1, p2, p3, p4)
             for at, code, p1, p2, p3, p4, *_ in self._explain_rows("EXPLAIN")
         ]
 
     def plan(self) -> Steps:
-        """Return its plan. Raises StatementError."""
+        """Return the statement's plan. Raises StatementError."""
         rows = self._explain_rows("EXPLAIN QUERY PLAN")
         if len(rows) > MAX_STEPS:  # nested views can have any number of steps
             raise StatementError(f"its plan has more than {MAX_STEPS} steps")
@@ -97,7 +97,7 @@ class StatementTrial:
         return normalize_plan("\n".join(lines))
 
     def index_help(self, before: Steps) -> IndexHelp:
-        """Return the indexes that improve the plan, or the columns whose types prevent an index."""
+        """Return indexes that improve the plan, or columns whose types prevent an index."""
         columns = self._read_columns(before)
         found, after = self._extend_indexes(before, columns)
         index_help = self._describe(before, found, after, columns)
@@ -109,8 +109,8 @@ class StatementTrial:
     def _filter_index(
         self, before: Steps, columns: ColumnsByTable
     ) -> tuple[list[TriedIndex], Steps]:
-        """Return an index that finds the statement's rows, whatever their order, and the plan with
-        this index. An index for an equality is preferred.
+        """Return an index for the statement's conditions, ignoring its sort order, and the plan
+        with this index. An index for an equality is preferred.
         """
         found: tuple[list[TriedIndex], Steps] = [], before
         for index in (*plain_indexes(columns), *self._expression_indexes(columns)):
@@ -124,7 +124,7 @@ class StatementTrial:
     def _describe(
         self, before: Steps, found: list[TriedIndex], after: Steps, columns: ColumnsByTable
     ) -> IndexHelp:
-        """Return the effect of the indexes on the plan or, without indexes, why none helps."""
+        """Describe how the indexes change the plan or, without indexes, why no index helps."""
         found = [one for one in found if not any(is_prefix_of(one, other) for other in found)]
         if found:
             covering = self._all_covering(found, after, columns)
@@ -136,7 +136,7 @@ class StatementTrial:
                 covers=covering == found,
                 widened=self._widened_sql(before, columns),
                 covering=self.create_sql(covering) if covering and covering != found else "",
-                still_scans=scan_count(after) > 1,  # one may be the outermost loop
+                still_scans=scan_count(after) > 1,  # one scan may be the outermost loop
                 searches=searches_more(before, after),
                 finds_end=comparison_count(after) <= comparison_count(before)
                 and scan_count(after) < scan_count(before),
@@ -149,8 +149,8 @@ class StatementTrial:
         return IndexHelp(before, differing=types, recollated=collations, widened=wide)
 
     def _widened_sql(self, before: Steps, columns: ColumnsByTable) -> str:
-        """Return SQL for the index of the plan's innermost loop plus the columns that SQLite looks
-        up in the table; "" if not possible.
+        """Return SQL for the index of the plan's innermost loop, widened by the columns that SQLite
+        looks up in the table; "" if impossible.
         """
         used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
         tables = [str(one) for name in used for (one,) in self.judge.rows(EMPTY, TABLE_OF, (name,))]
@@ -166,15 +166,15 @@ class StatementTrial:
         return self.create_sql(wide) if is_covering and is_as_good(before, after) else ""
 
     def create_sql(self, indexes: Sequence[TriedIndex]) -> str:
-        """Return the SQL that creates indexes, with names that the schema does not have."""
+        """Return the SQL that creates indexes, with names that are unused in the schema."""
         return " ".join(f"{index.sql(self._unused(index.name), self._quote)};" for index in indexes)
 
     def _all_covering(
         self, indexes: Sequence[TriedIndex], plan: Steps, columns: ColumnsByTable
     ) -> list[TriedIndex]:
-        """Return the indexes with all columns that the statement reads from their tables. The list
-        is empty if an index is too wide, or if the planner does not use all of them or still reads
-        a table.
+        """Widen the indexes to all columns that the statement reads from their tables. Return an
+        empty list if an index is too wide, or if the planner does not use every index or still
+        reads a table.
         """
         wide = self._wider(indexes, columns)
         after, used = self.plan_with(wide)
@@ -183,8 +183,8 @@ class StatementTrial:
         return wide if is_better else []
 
     def _wider(self, indexes: Sequence[TriedIndex], columns: ColumnsByTable) -> list[TriedIndex]:
-        """Return the indexes plus the other columns that the statement reads from their tables;
-        empty if an index would be too wide.
+        """Add all other columns that the statement reads from each index's table. Return an empty
+        list if an index would be too wide.
         """
         wide: list[TriedIndex] = []
         for index in indexes:
@@ -213,8 +213,8 @@ class StatementTrial:
         )
 
     def _read_columns(self, before: Steps) -> ColumnsByTable:
-        """Return the columns that the statement reads, by table, and the columns of foreign keys
-        that refer to its table.
+        """Return the columns that the statement reads, by table. For a table that only a foreign
+        key check scans, return the foreign key's columns.
         """
         read = [tuple(one) for one in self.judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
@@ -234,14 +234,14 @@ class StatementTrial:
     def _extend_indexes(
         self, before: Steps, columns: ColumnsByTable
     ) -> tuple[list[TriedIndex], Steps]:
-        """Extend the indexes that the planner uses, as long as it uses the additions.
+        """Add columns to the indexes that the planner uses, as long as it uses the new columns.
 
         Returns:
             The indexes that improve the plan, and the improved plan.
         """
         taken: tuple[TriedIndex, ...] = ()
         with self.undone():
-            for table in columns:  # otherwise an existing index would be used for its first columns
+            for table in columns:  # existing indexes would hide new ones
                 for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
                     self.judge.execute(EMPTY, f"DROP INDEX {quoted(name)}")
             for _ in range(MAX_TERMS):
@@ -252,7 +252,7 @@ class StatementTrial:
             taken = self._with_equalities(taken or self._group_index(before, columns), columns)
         found, plan = self._better_indexes([], before, taken)
         found, plan = self._better_indexes(found, plan, ignoring_case(taken, columns, self._quote))
-        if not found:  # an OR may need one more index beside an existing one, or several
+        if not found:  # an OR may need several indexes
             found, plan = self._better_indexes([], before, plain_indexes(columns))
         if not found:
             found, plan = self._better_indexes([], before, self._expression_indexes(columns))
@@ -261,7 +261,7 @@ class StatementTrial:
     def _better_indexes(
         self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
     ) -> tuple[list[TriedIndex], Steps]:
-        """Return the indexes that improve a plan, and the better plan; else the known ones."""
+        """Return the indexes that improve a plan, and the better plan; else `known`, `before`."""
         new = [index for index in indexes if not self._exists(index)]
         after, used = self.plan_with(new)
         if used and is_better_plan(before, after):
@@ -269,8 +269,8 @@ class StatementTrial:
         return known, before
 
     def _group_index(self, before: Steps, columns: ColumnsByTable) -> tuple[TriedIndex, ...]:
-        """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on one of
-        these columns does not keep a group together.
+        """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on only
+        one of these columns does not keep a group's rows together.
         """
         if len(columns) != 1 or not sorting_in(before):
             return ()
@@ -288,8 +288,8 @@ class StatementTrial:
     def _with_equalities(
         self, taken: tuple[TriedIndex, ...], columns: ColumnsByTable
     ) -> tuple[TriedIndex, ...]:
-        """Return the indexes with further equality columns in front. The planner prefers a sorted
-        index to an index that finds fewer rows, because it does not know the row counts.
+        """Return the indexes with further equality columns in front. The planner prefers an index
+        in sort order to an index with fewer rows, because it does not know the row counts.
         """
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):
@@ -305,8 +305,8 @@ class StatementTrial:
         return taken
 
     def _expression_indexes(self, columns: ColumnsByTable) -> list[TriedIndex]:
-        """Return indexes on the statement's compared expressions, and on its columns without case,
-        as far as SQLite allows them.
+        """Return indexes on the statement's compared expressions, and case-insensitive indexes on
+        its columns. Indexes that SQLite rejects are omitted.
         """
         found = []
         for table, names in columns.items():
@@ -322,8 +322,8 @@ class StatementTrial:
         return found
 
     def _is_own(self, expression: str) -> bool:
-        """Return whether an expression calls one of the program's own functions. Only the program
-        can create an index on such an expression.
+        """Return whether an expression calls a function of the program. Only the program itself can
+        create an index on such an expression.
         """
         sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
         return any(
@@ -334,9 +334,9 @@ class StatementTrial:
     def _used_with_one_term_more(
         self, taken: tuple[TriedIndex, ...], columns: ColumnsByTable
     ) -> tuple[TriedIndex, ...]:
-        """Add one term to the indexes in all ways. Return the indexes that the planner uses,
-        without unused terms. Terms compared for equality come first, since SQLite does not search
-        by terms after a range.
+        """Try all ways of adding one term to the indexes. Return the indexes that the planner uses,
+        without unused terms. Terms compared for equality come first, because SQLite does not search
+        by the terms after a range.
         """
         before, _ = self.plan_with(taken)
         wider = list(dict.fromkeys(wider_indexes(taken, columns, sorts=bool(sorting_in(before)))))
@@ -355,8 +355,8 @@ class StatementTrial:
             wider = [index for index in wider if index not in by_range]
 
     def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
-        """Return the plan with these indexes, and the numbers of the used ones with their compared
-        terms.
+        """Return the plan with these indexes, and the compared terms of each used index by its
+        number.
         """
         with self.undone():
             for number, index in enumerate(indexes):
@@ -365,10 +365,10 @@ class StatementTrial:
         used: dict[int, str] = {}
         for step in plan:
             found = USED.search(step)
-            if not found or int(found[1]) >= len(indexes):  # another index belongs to the database
+            if not found or int(found[1]) >= len(indexes):  # an index of the database
                 continue
             number = int(found[1])
-            # max() searches the end of the index, like a value
+            # max() searches the end of the index, as for a value
             is_end = "SEARCH" in step and not found[2]
             listed = f"{indexes[number].columns[0]}=" if is_end else found[2] or ""
             used[number] = used.get(number, "") + listed
@@ -383,7 +383,7 @@ class StatementTrial:
         return any(tuple(terms[:width]) == index.terms for terms in found.values())
 
     def _quote(self, name: str) -> str:
-        """Return a name as SQL, in quotes if SQLite needs them."""
+        """Return a name for SQL, quoted if necessary."""
         if SIMPLE.fullmatch(name):
             with suppress(StatementError):
                 self.judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")

@@ -1,4 +1,4 @@
-"""An index that is tried on the empty copy of a schema, and the terms that a plan uses."""
+"""Indexes to try on the empty copy of a schema, and the terms of an index that a plan uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ColumnsByTable = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TriedTerm:
-    """A column, or an expression as SQL."""
+    """A term of an index: a column, or an expression as SQL."""
 
     column: str
     is_descending: bool = False
@@ -36,8 +36,8 @@ class TriedIndex:
         return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
     def compared_term_count(self, listed: str) -> int:
-        """Return how many of the index's first terms a plan step compares. The last comparison may
-        be a range.
+        """Return how many of the index's leading terms a plan step compares. The last comparison
+        may be a range. `listed` is the step's list of comparisons.
         """
         width = 0
         for term in self.terms:
@@ -47,7 +47,7 @@ class TriedIndex:
         return width
 
     def is_searched_by_range(self, listed: str) -> bool:
-        """Return whether the last compared term is not compared for equality."""
+        """Return whether the last compared term is compared by a range."""
         width = self.compared_term_count(listed)
         return bool(width) and not _is_listed(self.terms[width - 1], listed, "=")
 
@@ -72,8 +72,8 @@ def as_used(
     is_sorted: bool,
     taken: Sequence[TriedIndex],
 ) -> tuple[TriedIndex, ...]:
-    """Return the indexes that a plan uses, without their unused terms. The terms of `taken` count
-    as used.
+    """Return the indexes that a plan uses, without their unused terms. The terms of `taken`, and
+    all terms of an index that avoids a sort, count as used.
     """
     found: dict[TriedIndex, None] = {}
     for number, listed in used.items():
@@ -95,8 +95,8 @@ def plain_indexes(columns: ColumnsByTable) -> list[TriedIndex]:
 def wider_indexes(
     taken: Sequence[TriedIndex], columns: ColumnsByTable, sorts: bool
 ) -> Iterator[TriedIndex]:
-    """Yield the indexes, and versions with one more term. For a table without an index, yield
-    indexes with one term. Among equally good indexes, the planner uses the last.
+    """Yield the indexes, and each index with one more term. For a table without an index, yield
+    indexes with one term. The order matters: the planner uses the last of equally good indexes.
     """
     yield from taken
     for table, names in columns.items():
@@ -114,9 +114,8 @@ def ignoring_case(
     columns: ColumnsByTable,
     quote: Callable[[str], str],
 ) -> list[TriedIndex]:
-    """Return the indexes, or their first terms, with one more column that ignores case. The
-    statement may sort by this column, or compare it, after the columns that it compares for
-    equality.
+    """Return the indexes, and each prefix of an index, with an additional case-insensitive column.
+    The statement may sort or compare by such a column, after the columns compared for equality.
     """
     return [
         TriedIndex(index.table, (*index.terms[:width], case_insensitive_term(name, quote)))
@@ -132,6 +131,6 @@ def case_insensitive_term(name: str, quote: Callable[[str], str]) -> TriedTerm:
 
 
 def _is_listed(term: TriedTerm, listed: str, operators: str) -> bool:
-    """Return whether a plan step lists a term with one of these operators."""
+    """Return whether a plan step compares a term with one of these operators."""
     known = "<expr>" if term.is_expression else term.column
     return bool(re.search(rf"(?<!\w){re.escape(known)}{operators}", listed))

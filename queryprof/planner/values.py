@@ -16,7 +16,7 @@ def placeholders(sql: str) -> list[str]:
 
 
 def replace_placeholders(sql: str, values: Sequence[str]) -> str:
-    """Return the statement with each placeholder replaced by the next SQL text."""
+    """Replace the placeholders of a statement, in order, by these SQL texts."""
     parts, place = [], 0
     for (start, end), value in zip(parameters_in(sql), values, strict=True):
         parts += [sql[place:start], value]
@@ -25,7 +25,7 @@ def replace_placeholders(sql: str, values: Sequence[str]) -> str:
 
 
 def name_all_placeholders(statement: str) -> str:
-    """Name all placeholders of a statement if some placeholders have names. Recorded texts have ?
+    """Name all placeholders of a statement if some have names, because recorded texts also have ?
     in place of literals.
     """
     names = placeholders(statement)
@@ -38,14 +38,14 @@ def name_all_placeholders(statement: str) -> str:
 
 
 def null_values(statement: str) -> Mapping[str, None] | tuple[None, ...]:
-    """Return NULL for each placeholder. The planner does not look at the values."""
+    """Return NULL for each placeholder. The plan does not depend on these values."""
     names = placeholders(statement)
     named = {name[1:]: None for name in names if name[0] in ":@$"}
     return named or (None,) * len(names)
 
 
 def recorded_values(sql: str, shown: str | None) -> Values | None:
-    """Return the values that a recording shows of an execution; None if some are unknown.
+    """Parse the recorded parameter values of an execution; None if a value is unknown.
 
     Args:
         shown: the recorded text: the repr of each value, with `name=` in front of named values.

@@ -23,12 +23,12 @@ HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
 KEYS = 'SELECT name, coll, "desc" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
 ORDINARY = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-"""Does not use pragma_table_list, which would prepare each view; no progress handler can interrupt
-that.
+"""Finds ordinary tables. pragma_table_list would prepare each view, and no progress handler can
+interrupt this.
 """
 
 FUNCTIONS = frozenset({"count", "like"})
-"""Functions that the queries in this module call."""
+"""SQL functions that the queries in this module call."""
 
 MAX_OBJECTS = 10_000
 READING_S = 5.0
@@ -38,9 +38,7 @@ BUSY_MS = 200
 
 
 def read_only_uri(path: str) -> str:
-    """Return the URI with which SQLite reads a database without changing its files. Raises
-    OSError.
-    """
+    """Return a URI that opens a database read-only, without changing its files. Raises OSError."""
     return f"{Path(path).absolute().as_uri()}?mode={read_only_mode(path)}"
 
 
@@ -83,7 +81,7 @@ def read_schema(path: str) -> Schema:
 
 
 def _authorize_reading(action: int, what: str | None, inside: str | None, *_: object) -> int:
-    """Deny everything except reading, and SQLite's own declarations of PRAGMAs as tables."""
+    """Allow only reads, FUNCTIONS, and SQLite's own declarations of PRAGMAs as tables."""
     is_reading = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
     is_declared = action == sqlite3.SQLITE_UPDATE and what == "sqlite_master"
     is_ours = action == sqlite3.SQLITE_FUNCTION and inside in FUNCTIONS
@@ -91,9 +89,9 @@ def _authorize_reading(action: int, what: str | None, inside: str | None, *_: ob
 
 
 def _count_rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
-    """Count the rows of ordinary tables, as far as COUNTING_S allows.
+    """Count the rows of analyzed ordinary tables, within COUNTING_S seconds.
 
-    Views are not counted, because that would execute their SQL.
+    Views are skipped, because counting their rows would execute their SQL.
     """
     end_s = time.monotonic() + COUNTING_S
     connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_CHECKS)
@@ -107,7 +105,7 @@ def _count_rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str,
 
 
 def why_unreadable(path: str, error: str) -> str:
-    """Return a message about a SQLite error: what is wrong with the database, and what to do."""
+    """Return a message that explains a SQLite error and suggests a solution."""
     locked = "cannot be read while a program holds its lock; try again"
     open_it = "open the database once with its program"
     reasons = {
@@ -127,14 +125,14 @@ def why_unreadable(path: str, error: str) -> str:
 
 
 def read_schemas(paths: Iterable[str]) -> dict[str, Schema]:
-    """Return the schemas of existing, readable files."""
+    """Return the schemas of the databases by path. Missing and unreadable files are skipped."""
     found = {}
     for path in sorted(set(paths)):
         try:
             if path and not path.startswith(":") and Path(path).is_file():
                 found[path] = read_schema(path)
         except (TraceError, OSError):
-            pass  # it is gone or locked; findings do not depend on it
+            pass  # the file is gone or locked; findings work without the schema
     return found
 
 

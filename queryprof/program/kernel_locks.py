@@ -1,7 +1,7 @@
-"""Find the processes with locks on a database's files, from the kernel's list (proc_locks(5)).
+"""Find the processes that hold locks on a database's files, in the kernel's list (proc_locks(5)).
 
-The database's files are not opened: closing a file would release all locks that this process has on
-the file. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
+This module never opens the database's files, because closing a file would release all locks that
+this process holds on the file. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
 https://www.sqlite.org/walformat.html).
 """
 
@@ -18,7 +18,7 @@ PENDING, RESERVED, SHARED = 0x40000000, 0x40000001, 0x40000002
 """Lock bytes of a database file."""
 
 WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122, 123, 128
-"""Lock bytes of a write-ahead log's index."""
+"""Lock bytes of the write-ahead log's index file (-shm)."""
 
 WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has a write transaction open",
@@ -29,17 +29,18 @@ WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has it open",
 )
 ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
-"""The most exclusive lock comes first."""
+"""All lock states, the most exclusive first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """A process with a lock.
+    """A process that holds a lock.
 
     Attributes:
-        pid: 0 if the kernel does not report the process id: a process of another container, or a
-            lock of an open file description.
-        command: empty if unreadable.
+        pid: 0 if the kernel does not report the process id, because the process runs in another
+            container or the lock belongs to an open file description.
+        does: the state of the lock in words, an entry of ORDER. command: the command line; empty if
+            unreadable.
     """
 
     pid: int
@@ -61,7 +62,7 @@ class _KernelLock:
 
 
 def find_lock_owners(path: str) -> tuple[LockOwner, ...]:
-    """Return the processes with locks on a database, each once, the most exclusive first.
+    """Return each process that holds locks on a database, the most exclusive lock first.
 
     Raises:
         OSError: the kernel's list, or the file, cannot be read.
@@ -73,7 +74,8 @@ def find_lock_owners(path: str) -> tuple[LockOwner, ...]:
     for lock in in_log:
         found.setdefault(lock.pid, set()).add(_state_in_wal(lock))
     for lock in in_file:
-        # With a write-ahead log, the file's own lock is kept while the database is open.
+        # With a write-ahead log, a process keeps a lock on the database file while it has the file
+        # open.
         does = (
             HAS_OPEN
             if in_log and lock.pid in found and not lock.is_exclusive
@@ -104,8 +106,8 @@ def _state_in_wal(lock: _KernelLock) -> str:
 
 
 def _locks_on_file(path: str, locks: list[_KernelLock]) -> list[_KernelLock]:
-    """Return a file's locks. On a layered file system, stat reports another device than the
-    kernel's list.
+    """Return the locks on a file. On a layered file system, stat and the kernel's list report
+    different devices, so the inode alone must match.
     """
     status = os.stat(path)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -117,7 +119,7 @@ def _read_kernel_locks() -> Iterator[_KernelLock]:
     for line in Path(LOCKS).read_text("ascii", "replace").splitlines():
         _, kind, _, mode, pid, where, first, last, *more = [*line.split(), *[""] * 8]
         if kind not in ("POSIX", "OFDLCK") or any(more):
-            continue  # another kind, or a waiting lock
+            continue  # another kind of lock, or a waiter
         device, _, inode = where.rpartition(":")
         try:
             yield _KernelLock(

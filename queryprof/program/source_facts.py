@@ -1,7 +1,8 @@
-"""Hashes of the program's source files at the end of its recording.
+"""Hash the program's source files at the end of its recording. queryprof shows lines of a source
+file only if the file still has the recorded hash.
 
-Readers of the trace show lines of a file only while its content has the same hash. A stranger may
-write a trace that names any of your files, but cannot know the hash of its content.
+A trace from someone else may name any of your files, but its author cannot know the hashes of their
+contents.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ NO_FACTS = ("", 0, 0)
 
 
 def is_from_this_boot(region: Region) -> bool:
-    """Return whether a region was recorded on this machine since it booted.
+    """Return whether a region (the memory of a recording) was recorded on this machine since the
+    last boot.
 
-    This process's own region has no path. Other regions have the boot id, which only this machine
-    knows. Files named by a stranger's region must not be hashed, because their lines would then be
-    shown.
+    This process's own region has no path. All other regions have the boot id, which only this
+    machine knows. Files that a foreign region names must not be hashed, because queryprof would
+    then show their lines.
     """
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
     return not region.path or bool(boot and boot == boot_id())
@@ -62,7 +64,9 @@ class SourceFacts:
         self._known: dict[str, tuple[str, int, int]] = {}
 
     def rows_of(self, files: Iterable[str], end_unix_ns: int) -> Iterator[tuple[str, str, int]]:
-        """Yield rows of the table `source`, for files that have not changed since a time."""
+        """Yield rows (file, hash, size) of the table `source`, for files that have not changed
+        since `end_unix_ns`.
+        """
         for file in sorted(files):
             if file not in self._known and len(self._known) < MAX_FILES:
                 self._known[file] = _file_facts(file)

@@ -18,16 +18,16 @@ LOOPS = (*STATEMENTS, *COMPREHENSIONS)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 FRAMES_OF_ITEMS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
-"""Names of functions that compute the items of a comprehension. They exist up to CPython 3.11 (PEP
-709), and always for generator expressions.
+"""Names of frames that compute the items of a comprehension. From CPython 3.12 (PEP 709), only
+generator expressions have such a frame.
 """
 
 EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", "fetchall"})
-"""Methods of drivers (PEP 249, aiosqlite)."""
+"""Driver methods that execute statements or fetch rows (PEP 249, aiosqlite)."""
 
 WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
-"""Methods that wait for work or time. A `get()` without a key also waits, because it belongs to a
-queue.
+"""Methods that wait for work or for a time to pass. A `get()` without a key also waits, because it
+is a queue's method.
 """
 
 
@@ -48,17 +48,17 @@ MAKES_TASKS = frozenset(
 
 
 def creates_tasks(text: str, line: int) -> bool:
-    """Return whether a line names a function that makes tasks."""
+    """Return whether a line names a function of MAKES_TASKS."""
     return not MAKES_TASKS.isdisjoint(_names_by_line(text).get(line, ()))
 
 
 @cache
 def needs_previous_row(text: str, line: int) -> bool:
-    """Return whether a call in a loop takes a value that comes from its own result, so that each
-    query needs the row of the previous query.
+    """Return whether a query in a loop takes an argument that comes from the previous query's row.
 
-    Follows assignments from the query to the end of the loop, and from the loop's start to the
-    query. A call that takes the item of a `for` loop does not count, because it runs once per item.
+    The function follows assignments from the query to the loop's end, and from the loop's start to
+    the query. A query that takes the item of a `for` loop does not count, because it runs once per
+    item.
     """
     around = [
         one for one in _find_loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)
@@ -79,21 +79,21 @@ def needs_previous_row(text: str, line: int) -> bool:
 
 
 class _VariableChange(NamedTuple):
-    """Variables that get a new value, and the expression that computes the value."""
+    """An assignment: the variables that get a new value, and the expression of this value."""
 
     names: set[str]
     value: ast.expr
 
 
 def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
-    """Return whether a line runs in each pass: in the body, or in the condition."""
+    """Return whether a line is in the loop's body or condition, which run in each iteration."""
     first = loop if isinstance(loop, ast.While) else loop.body[0]
     return first.lineno <= line <= (loop.body[-1].end_lineno or line)
 
 
 def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_VariableChange]:
-    """Yield the changes of variables in a loop's body. A call whose result is not used changes its
-    receiver, as a cursor's `execute` does.
+    """Yield the variable changes in a loop's body. A method call whose result is unused counts as a
+    change of its object, as in `cursor.execute(...)`.
     """
     for one in (node for part in _parts_of_each_pass(loop) for node in ast.walk(part)):
         match one:
@@ -110,7 +110,7 @@ def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Var
 
 
 def _parts_of_each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
-    """Return the parts of a loop that run in each pass."""
+    """Return the parts of a loop that run in each iteration."""
     return [loop.test, *loop.body] if isinstance(loop, ast.While) else [*loop.body]
 
 
@@ -128,7 +128,9 @@ def _variable_names(node: ast.AST) -> set[str]:
 
 
 def _argument_names(value: ast.expr) -> set[str]:
-    """Return the names in the arguments of the innermost calls, or in a value without calls."""
+    """Return the variables in the arguments of the innermost calls. If `value` has no call, return
+    all its variables.
+    """
     calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
     arguments = [[*one.args, *(each.value for each in one.keywords)] for one in calls]
     innermost = [
@@ -142,8 +144,8 @@ def _argument_names(value: ast.expr) -> set[str]:
 
 @cache
 def loop_sleeps(text: str, line: int) -> bool:
-    """Return whether each pass of the loop in a line calls a function named sleep, directly or
-    through functions of the same file. Waiting before another try, in an `except` block, does not
+    """Return whether the loop that begins on a line calls a function named sleep, directly or
+    through functions of the same file. A sleep before a retry, in an `except` block, does not
     count.
     """
     found = [one for one in _find_loops(text) if isinstance(one, STATEMENTS) and one.lineno == line]
@@ -171,14 +173,14 @@ def _function_bodies(text: str) -> dict[str, list[ast.stmt]]:
 
 
 def innermost_loop(text: str, frame: Frame, called: str) -> Frame | None:
-    """Return the innermost loop around a frame's call in its function, as a frame of the loop's
-    line.
+    """Return the innermost loop that repeats the frame's call in the same function, as a frame at
+    the loop's line.
 
     Returns None without a loop. Returns ENDLESS for a loop that takes its items from a queue, and
-    for a `while True` that nothing inside ends, or that waits for work.
+    for a `while True` that waits for work or has no `break` or `return`.
 
     Args:
-        called: the function that the frame has called; "" for a driver's.
+        called: the function that the frame called; "" if it called a driver.
     """
     names = frozenset({called}) if called else EXECUTES
     elsewhere = _names_by_line(text).get(frame.line, Counter())
@@ -198,7 +200,7 @@ def parse_source(text: str) -> ast.Module | None:
     """Return the syntax tree of a program's source; None if the source is not valid Python."""
     try:
         with warnings.catch_warnings():
-            # warnings about the program's source, such as invalid escapes
+            # ignore warnings about the program's source, such as invalid escapes
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -217,7 +219,7 @@ def _repeats_call(
     names: frozenset[str],
     in_line: Counter[str],
 ) -> bool:
-    """Return whether a loop repeats the call of one of these functions in a frame's line.
+    """Return whether a loop repeats a call on the frame's line. `names` are the called functions.
 
     Args:
         in_line: the names in the frame's line, with their counts.
@@ -237,10 +239,10 @@ def spans_line(node: ast.expr | ast.stmt, line: int) -> bool:
 def _calls_per_item(
     node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
 ) -> bool:
-    """Return whether a comprehension makes the call for its items.
+    """Return whether a comprehension makes the call once per item.
 
-    Calls next to the comprehension do not count, nor does the first iterable, which is evaluated
-    once.
+    A call outside the comprehension does not count. A call in its first iterable does not count
+    either, because it runs only once.
     """
     if frame.function.endswith(FRAMES_OF_ITEMS):
         return True
@@ -258,8 +260,8 @@ def _calls_per_item(
 def _may_execute(node: ast.AST) -> bool:
     """Return whether an expression may execute a query.
 
-    An expression may execute a query if it calls something, or reads an attribute of an attribute,
-    which an object mapper may load.
+    A call or await may execute a query. So may reading an attribute of an attribute, which an ORM
+    may load lazily.
     """
     return isinstance(node, ast.Call | ast.Await) or (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
@@ -267,7 +269,7 @@ def _may_execute(node: ast.AST) -> bool:
 
 
 def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """Count the named variables and attributes."""
+    """Count the names of variables and attributes."""
     return Counter(
         node.attr if isinstance(node, ast.Attribute) else node.id
         for node in nodes
@@ -277,7 +279,7 @@ def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
 
 @cache
 def _names_by_line(text: str) -> Mapping[int, Counter[str]]:
-    """Count the names, by the lines in which their expressions begin or end."""
+    """Count the names on each line. A name counts on the first and last line of its expression."""
     tree = parse_source(text)
     found: dict[int, list[ast.AST]] = defaultdict(list)
     for node in ast.walk(tree) if tree else ():
@@ -288,9 +290,9 @@ def _names_by_line(text: str) -> Mapping[int, Counter[str]]:
 
 
 def _always_leaves(body: list[ast.stmt]) -> bool:
-    """Return whether statements always leave their loop, except by an exception or `continue`.
+    """Return whether a loop's body always ends the loop, unless it raises or continues.
 
-    Such a loop retries work that must be done once.
+    Such a loop retries work that must succeed once.
     """
     return any(_leaves_loop(statement) for statement in body)
 
@@ -317,8 +319,8 @@ def _is_endless(loop: ast.While) -> bool:
 
 
 def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Return whether each pass gets an item from a queue's variable or attribute. A query's `get()`
-    has a key, or follows a call.
+    """Return whether each iteration takes an item from a queue in a variable or attribute. A
+    `get()` that executes a query has a key or follows another call, so it does not count.
     """
     values = (one.value for one in _variable_changes(loop) if one.names)
     calls = (one.value if isinstance(one, ast.Await) else one for one in values)
@@ -333,7 +335,9 @@ def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 
 def _has_no_key(call: ast.Call) -> bool:
-    """Return whether a call says at most how long to wait: `get(timeout=1)`, not `get(pk=1)`."""
+    """Return whether a call has no arguments except `block` or `timeout`: `get(timeout=1)`, but not
+    `get(pk=1)`.
+    """
     return not call.args and all(one.arg in ("block", "timeout") for one in call.keywords)
 
 
@@ -357,6 +361,6 @@ def _find_function_lines(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 
 def _function_at(text: str, line: int) -> tuple[int, int] | None:
-    """Return the innermost function around a line."""
+    """Return the first and last line of the innermost function around a line."""
     around = [lines for lines in _function_lines(text) if lines[0] <= line <= lines[1]]
     return max(around, default=None)

@@ -1,4 +1,6 @@
-"""Find out what lines of a program's source do with the rows that they read."""
+"""Find out how the program's source uses the rows of a query: whether it needs only their count,
+their sum or some of them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from functools import cache
 from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, parse_source, spans_line
 
 ADDS = frozenset({"append", "extend", "add"})
-"""Methods of a collection of related objects."""
+"""Methods that add objects to a collection, such as an ORM relation."""
 
 COUNT, SUM, EXISTS, FIRST, FILTER = "count", "sum", "exists", "first", "filter"
-"""The kinds of results to which a line reduces its rows."""
+"""The kinds of reductions. The program needs only the number of rows (COUNT), a sum, minimum or
+maximum (SUM), whether there are rows (EXISTS), the first rows (FIRST), or the rows that match a
+condition (FILTER).
+"""
 
 REDUCERS = {
     "len": COUNT,
@@ -25,13 +30,13 @@ REDUCERS = {
     "bool": EXISTS,
     "sorted": FIRST,
 }
-"""Functions of Python that SQL has as well."""
+"""Python functions with an equivalent in SQL, and their kind of reduction."""
 
 RETURNS_NUMBER = frozenset({"count", "fetchone", "fetchval", "scalar", "scalar_one"})
-"""Methods of libraries and drivers that return the number of a count."""
+"""Methods of libraries and drivers that return the result of a count query."""
 
 DISTINCT = frozenset({"set", "frozenset", "dict", "Counter"})
-"""Functions that keep equal values once."""
+"""Functions that remove duplicates."""
 
 
 @cache
@@ -51,11 +56,11 @@ def attributes_appended_to(text: str, line: int) -> frozenset[str]:
 
 @cache
 def row_reduction(text: str, line: int, attribute: str = "") -> str:
-    """Return the kind of result to which a line reduces the rows of its query, if it needs nothing
-    else from the rows.
+    """Return the kind of reduction if the program needs only this result from the rows of a line's
+    query.
 
     Args:
-        attribute: the attribute that loads the rows; "" if a method of the line does.
+        attribute: the attribute that loads the rows; "" if a method call on the line does.
 
     Returns:
         COUNT, SUM, EXISTS, FIRST, FILTER, or "".
@@ -87,7 +92,7 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
     }
     for rows, kind in reductions:
         if _root_name(rows) in items or _takes_each_row(rows):
-            continue  # an item's own collection, which an earlier query may have loaded; or a text
+            continue  # an item's own collection, maybe loaded by an earlier query, or a text
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
@@ -103,8 +108,8 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
 
 @cache
 def only_tests_existence(text: str, line: int) -> bool:
-    """Return whether a line uses the number that its query returns only to ask whether there are
-    rows, as in `if query.count():` or `total = query.count()` before `if total == 0:`.
+    """Return whether the program only tests if the count from a line's query is 0, as in `if
+    query.count():`, or in `total = query.count()` before `if total == 0:`.
     """
     tree = parse_source(text)
     if tree is None:
@@ -122,12 +127,12 @@ def only_tests_existence(text: str, line: int) -> bool:
     if any(isinstance(one, ast.Global | ast.Nonlocal) for one in inside) or any(
         isinstance(one, ast.Name) and one.id in ("locals", "vars") for one in inside
     ):
-        return False  # the name is also read elsewhere
+        return False  # other code may read the name
     return len(calls) == 1 or (bool(loads) and asked.issuperset(loads))
 
 
 def _asked_numbers(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """Yield the values that are only compared with zero: names, and the last call of others."""
+    """Yield the names and counting calls whose values are compared with zero."""
     values = [value for one in nodes for value in _compared_with_zero(one)]
     while values:
         value = values.pop()
@@ -142,7 +147,7 @@ def _asked_numbers(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
 
 
 def _compared_with_zero(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield the values of a node that it compares with zero, or tests for being zero."""
+    """Yield the values that a node compares with zero, or tests as a condition."""
     if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
         tests = [node.test]
         while tests:
@@ -160,15 +165,15 @@ def _compared_with_zero(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _takes_each_row(value: ast.expr) -> bool:
-    """Return whether a call makes something of each row, such as ",".join(f(x) for x in rows)."""
+    """Return whether a call processes each row, such as ",".join(f(x) for x in rows)."""
     return isinstance(value, ast.Call) and any(
         isinstance(one, COMPREHENSIONS) for one in ast.walk(value)
     )
 
 
 def _keeps_rows(value: ast.expr) -> bool:
-    """Return whether a value has one item for each row of its query, and nothing is made of the
-    rows. Sets, dicts and lists with a condition may have fewer items.
+    """Return whether a value has exactly one item for each row of its query, without further
+    processing. Sets, dicts and lists with a condition may have fewer items.
     """
     if isinstance(value, ast.ListComp):
         is_one = len(value.generators) == 1 and not value.generators[0].ifs
@@ -181,14 +186,14 @@ def _keeps_rows(value: ast.expr) -> bool:
 
 
 def _root_name(value: ast.expr) -> str:
-    """Return the name at the start of a chain of calls and attributes; "" without one."""
+    """Return the name at the start of a chain of calls and attributes; "" if there is no name."""
     while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
         value = value.func if isinstance(value, ast.Call) else value.value
     return value.id if isinstance(value, ast.Name) else ""
 
 
 def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the rows that a function of REDUCERS takes, and the kind of result."""
+    """Yield the rows that are the argument of a function of REDUCERS, and the kind of reduction."""
     first = {
         id(one.value)
         for one in nodes
@@ -216,14 +221,14 @@ def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]
 
 
 def _key_may_compute(argument: ast.keyword) -> bool:
-    """Return whether the key of a comparison may be more than a column."""
+    """Return whether a keyword argument, such as `key`, may compute more than a column."""
     is_simple = isinstance(argument.value, ast.Lambda | ast.Constant)
     return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
 
 
 def _later_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
-    """Return the kind of result to which a function later reduces the rows that the line assigns to
-    a name.
+    """Return the kind of reduction if the line assigns the rows to a name, and the function only
+    reduces this name.
     """
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
@@ -258,9 +263,9 @@ def _calls_more_than_builtins(nodes: Iterable[ast.AST]) -> bool:
 
 
 def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
-    """Return the kind of result of a line that executes a lazy query by its name, as in
-    `len(query)` or `if query:`. Other uses of the name may only make further queries of it, as in
-    `query.filter(...)`.
+    """Return the kind of reduction if the line executes a lazy query by its name, as in
+    `len(query)` or `if query:`. All other uses of the name must be reductions too, or derive
+    another query, as in `query.filter(...)`.
     """
     inside = _nodes_of_function(tree, line)
     kinds = {id(rows): kind for rows, kind in (*_find_reductions(inside), *_truth_tests(inside))}
@@ -274,7 +279,7 @@ def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str
 
 
 def _truth_tests(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the values that a condition only tests for being empty."""
+    """Yield the names that a condition tests for being empty."""
     for one in nodes:
         test = one.test if isinstance(one, ast.If | ast.While | ast.IfExp) else None
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -284,7 +289,7 @@ def _truth_tests(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _sum_in_loop(here: Sequence[ast.AST], line: int) -> str:
-    """Return SUM for the line of a `for` loop over rows that only adds their values to others."""
+    """Return SUM if a `for` loop over the line's rows does nothing but add values (+=)."""
     for loop in here:
         if isinstance(loop, ast.For) and spans_line(loop.iter, line):
             return SUM if all(map(_only_adds, loop.body)) and not loop.orelse else ""
@@ -292,9 +297,9 @@ def _sum_in_loop(here: Sequence[ast.AST], line: int) -> str:
 
 
 def _filter_of_rows(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
-    """Return FILTER for a line whose rows one loop takes, which does nothing for the rows that do
-    not match a condition. The line may be the loop's, or assign the rows to a name that only the
-    loop reads.
+    """Return FILTER if a single loop reads the line's rows and skips all rows that do not match a
+    condition. The loop may be on the line itself, or be the only reader of a name to which the line
+    assigns the rows.
     """
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
@@ -323,8 +328,8 @@ def _filtered_rows(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
 
 
 def _compares_attribute(test: ast.expr, item: ast.expr) -> bool:
-    """Return whether a condition compares an attribute of a loop's item with a value that takes no
-    call, for equality: few rows match, and SQL has the same comparison.
+    """Return whether a condition tests a loop item's attribute for equality, without a call. Such a
+    condition matches few rows, and SQL can express it.
     """
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return any(_compares_attribute(one, item) for one in test.values)

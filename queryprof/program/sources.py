@@ -1,6 +1,6 @@
-"""Loops and lines of the program's source, if unchanged since the recording.
+"""Read the program's source: its loops, lines and uses of rows.
 
-A trace may name any file. A file is read only if its content has the hash in the trace.
+A trace may name any file, so this module uses a file only if its hash is in the trace.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ MAX_LINE_CHARACTERS = 200
 class Sources:
     """Source files with their hashes (see `Profile.sources`), and a notebook's cells by name.
 
-    Cells are known only in the process that runs them. A cell has two texts: Python code, and the
-    text as typed.
+    Only the process that runs a notebook knows its cells. A cell has two texts: the Python code,
+    and the text as typed.
     """
 
     hashes: Mapping[str, Collection[str]]
     cells: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def loop_at(self, frame: Frame, called: str = "") -> Frame | None:
-        """Return the innermost loop around a frame's call: see `innermost_loop`. None without the
+        """Return the innermost loop around a frame's call (see `innermost_loop`); None without the
         source.
         """
         return innermost_loop(self._unchanged_text(frame.file), frame, called)
 
     def makes_tasks(self, frame: Frame) -> bool | None:
-        """Return whether a frame's line makes tasks; None without the source."""
+        """Return whether a frame's line starts concurrent tasks; None without the source."""
         text = self._unchanged_text(frame.file)
         return creates_tasks(text, frame.line) if text else None
 
@@ -63,7 +63,7 @@ class Sources:
         return bool(text) and needs_previous_row(text, frame.line)
 
     def loop_sleeps(self, frame: Frame) -> bool:
-        """Return whether each pass of a loop sleeps; False without the source."""
+        """Return whether each iteration of a loop sleeps; False without the source."""
         text = self._unchanged_text(frame.file)
         return bool(text) and loop_sleeps(text, frame.line)
 
@@ -73,15 +73,15 @@ class Sources:
         return attributes_appended_to(text, frame.line) if text else frozenset()
 
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:
-        """Return the kind of result to which a frame's line reduces its rows (see source_uses); ""
-        without the source.
+        """Return the kind of reduction of the rows of a frame's line (see source_uses); "" without
+        the source.
         """
         text = self._unchanged_text(frame.file)
         return row_reduction(text, frame.line, attribute) if text else ""
 
     def only_tests_existence(self, frame: Frame) -> bool:
-        """Return whether a frame's line uses the number that its query returns only to ask whether
-        there are rows; False without the source.
+        """Return whether the program only tests if the count from a frame's line is 0; False
+        without the source.
         """
         text = self._unchanged_text(frame.file)
         return bool(text) and only_tests_existence(text, frame.line)
@@ -95,7 +95,7 @@ class Sources:
         )
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
-        """Return the lines around a frame's line with their numbers; None without the same
+        """Return the numbers and texts of the lines around a frame's line; None without the
         source.
         """
         cell = self.cells.get(frame.file)

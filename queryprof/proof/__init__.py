@@ -1,1 +1,1 @@
-"""Proof of a fix: candidates are built on a copy of the database, and measured there."""
+"""Prove fixes: build candidate indexes and rewrites on a copy of the database, and measure them."""

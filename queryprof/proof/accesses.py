@@ -1,9 +1,9 @@
-"""How SQLite's planner could access each table of a statement.
+"""Find out how SQLite's planner could access each table of a statement.
 
-The statement is prepared against virtual tables with the same columns. The planner calls the
-xBestIndex of each table (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the
-constraints that it could use: the comparisons with their collations, the wanted order, and the
-columns that it reads. It does so for each join order, each branch of an OR, each view, common table
+This module prepares the statement against virtual tables with the same columns. The planner calls
+the xBestIndex of each table (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the
+constraints that it could use: the comparisons with their collations, the requested order, and the
+columns that it reads. It calls xBestIndex for each join order, branch of an OR, view, common table
 expression and subquery.
 """
 
@@ -26,22 +26,26 @@ EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS
 RANGE = frozenset({4, 8, 16, 32, 70})  # >, <=, <, >=, IS NOT NULL
 LIKE, GLOB = 65, 66
 USED = EQUAL | RANGE
-"""SQLITE_INDEX_CONSTRAINT_..."""
+"""The operators (SQLITE_INDEX_CONSTRAINT_*) that an index search supports."""
 
 ENDS = (("RETURNING",), ("ON", "CONFLICT"))
-"""The ends of statements that virtual tables do not support. They do not change what is read."""
+"""Clauses at the end of a statement that virtual tables do not support. They do not affect which
+rows SQLite reads.
+"""
 
 MAX_DUMMIES = 20
 MODULE = "queryprof_table"
 
 
 class NotPrepared(Exception):  # noqa: N818  reported to the user; not a bug
-    """SQLite cannot prepare the statement; the message is SQLite's."""
+    """SQLite cannot prepare the statement. The message comes from SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """A column, and how a statement compares it."""
+    """A comparison of a column. `operator` is an SQLITE_INDEX_CONSTRAINT_* number, and `value` a
+    string constant or None.
+    """
 
     column: str
     operator: int
@@ -54,9 +58,9 @@ class Access:
     """One way in which the planner could read a table.
 
     Attributes:
-        order: the wanted columns, and whether each is descending.
-        used: the columns that the statement reads; None if SQLite does not name all of them (it
-            names only the first 63).
+        order: the columns of the requested order, each with whether it is descending.
+        used: the columns that the statement reads; None if it reads a column after the first 63,
+            because SQLite does not report these one by one.
     """
 
     table: str
@@ -66,18 +70,18 @@ class Access:
 
 
 class Accesses:
-    """An empty database of virtual tables."""
+    """An empty database with a virtual table for each table of a schema."""
 
     def __init__(self, schema: DatabaseSchema) -> None:
-        # Without a cache, SQLite prepares a statement and calls its tables each time.
+        # Without a statement cache, SQLite calls xBestIndex each time.
         self._connection = apsw.Connection(":memory:", statementcachesize=0)
-        # The statements, and the views' SQL, may come from a stranger.
+        # The statements and the SQL of views are untrusted.
         self._authorizer = Authorizer(modules=frozenset({MODULE}))
         self._connection.authorizer = self._authorizer
         self._connection.limit(LIMIT_LENGTH, MAX_VALUE_BYTES)
         self._met: list[Access] = []
         self.unknown: set[str] = set()
-        """Functions and collations that are not registered."""
+        """Functions and collations that have only a dummy here."""
         module: Any = _VirtualTableModule({table.name: table for table in schema.tables}, self._met)
         self._connection.create_module(MODULE, module, use_bestindex_object=True)
         for table in schema.tables:
@@ -94,16 +98,16 @@ class Accesses:
             refuse_several_statements(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
-            pass  # statements that need the table or view raise an error with its name
+            pass  # later statements that use it fail with its name
 
     def accesses_of(self, sql: str) -> tuple[Access, ...]:
-        """Return the planner's accesses to each table.
+        """Return the ways in which the planner could access each table.
 
-        Each placeholder becomes the `placeholder_marker` of its number. The value of a comparison
-        shows which placeholder it is compared with.
+        Each placeholder is replaced by the `placeholder_marker` of its number. So a comparison's
+        value shows its placeholder.
 
         Raises:
-            NotPrepared: a table is missing, or the statement is wrong.
+            NotPrepared: SQLite rejects the statement, for example because a table is missing.
         """
         count = len(placeholders(sql))
         marked = replace_placeholders(
@@ -143,7 +147,9 @@ class Accesses:
 
 
 def _simpler_versions(sql: str) -> Iterator[str]:
-    """Yield the statement, and then versions without parts that virtual tables do not support."""
+    """Yield the statement, then versions with fewer and fewer parts that virtual tables do not
+    support.
+    """
     yield sql
     sql = _without_indexed_by(sql)
     yield sql
@@ -158,7 +164,7 @@ def _simpler_versions(sql: str) -> Iterator[str]:
 
 
 def _without_indexed_by(sql: str) -> str:
-    """Return a statement without INDEXED BY and NOT INDEXED."""
+    """Remove INDEXED BY and NOT INDEXED from a statement."""
     parts, end = [], 0
     tokens = tokens_of(sql)
     for place, token in enumerate(tokens):
@@ -178,12 +184,12 @@ def _is_not_keyword(tokens: Sequence[Token], place: int) -> bool:
 
 
 def placeholder_marker(number: int) -> str:
-    """Return the text that replaces a placeholder."""
+    """Return the string constant that replaces a placeholder."""
     return f"queryprof?{number}"
 
 
 class _AccessRecordingTable:
-    """A virtual table for the planner. Nothing reads from it."""
+    """A virtual table that records the planner's xBestIndex calls. No statement reads its rows."""
 
     def __init__(self, table: SchemaTable, met: list[Access]) -> None:
         self._table, self._met = table, met
@@ -214,18 +220,21 @@ class _AccessRecordingTable:
         for number in range(info.nConstraint):
             if info.get_aConstraint_usable(number) and info.get_aConstraint_op(number) in USED:
                 good += 1
-                # SQLite visits the branches of an OR only while each can use its constraint.
+                # Claim the constraint: SQLite looks at all branches of an OR only if each can use
+                # an index.
                 info.set_aConstraintUsage_argvIndex(number, good)
         info.estimatedCost = info.estimatedRows = max(1, self._table.rows >> (6 * good))
         return True
 
     def Disconnect(self) -> None:  # noqa: N802
-        """There is nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     Destroy = Disconnect
 
     def UpdateInsertRow(self, *_: object) -> None:  # noqa: N802
-        """Never called: statements are only explained."""
+        """SQLite needs this method to plan writes. It never calls the method, because statements
+        are only explained.
+        """
 
     UpdateChangeRow = UpdateDeleteRow = UpdateInsertRow
 

@@ -1,4 +1,4 @@
-"""ANALYZE as a step of the search."""
+"""ANALYZE as a change that the search can choose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """ANALYZE as a change that the search can choose like an index. It fills the planner's
+    """The ANALYZE command, with the interface of a candidate index. ANALYZE fills the planner's
     statistics.
     """
 

@@ -1,5 +1,5 @@
-"""Indexes that may help a statement, from the planner's accesses and the expressions in its
-text.
+"""Find indexes that may help a statement, from the planner's accesses and the expressions in the
+statement.
 """
 
 from __future__ import annotations
@@ -15,28 +15,32 @@ from queryprof.proof.index import Candidate, IndexTerm
 from queryprof.proof.schema import DatabaseSchema, SchemaTable
 
 MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
-"""The most columns of a covering index, and their largest share of the table's columns."""
+"""The maximum number of columns in a covering index, and their maximum share of the table's
+columns.
+"""
 
 PERMUTED = 3
-"""The first equal columns, up to this number, are tried in each order."""
+"""The first columns compared for equality, up to this number, are tried in every order."""
 
 REFERRING_COLUMNS_SQL = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
 MAX_CANDIDATES = 60
-"""The most candidates per statement."""
+"""The maximum number of candidates per statement."""
 
 
 def candidate_indexes(
     sql: str, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
-    """Return the indexes that the planner may choose for a statement, narrow ones first."""
+    """Return the indexes that the planner may choose for a statement. Indexes with fewer columns
+    come first.
+    """
     found: dict[Candidate, None] = {}
     expressions = {
         name: column_expressions(sql, [column.name for column in table.columns])
         for name in {access.table for access in accesses}
         if (table := schema.table(name)) and table.rows
     }
-    for access in dict.fromkeys(accesses):  # a thousand ORs make a thousand equal accesses
+    for access in dict.fromkeys(accesses):  # 1,000 ORs cause 1,000 equal accesses
         table = schema.table(access.table)
         if table and access.table in expressions:
             found |= dict.fromkeys(_candidates_of_access(access, table, expressions[access.table]))
@@ -47,8 +51,8 @@ def candidate_indexes(
 def foreign_key_candidates(
     judge: Judge, sql: str, values: object, schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
-    """Return indexes on foreign key columns of tables that a write scans. SQLite searches these
-    tables for rows that refer to the changed rows.
+    """Return indexes on the foreign key columns of tables that a write scans. SQLite scans these
+    tables to find rows that refer to the changed rows.
     """
     scans = plan_signs(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
     return tuple(
@@ -80,7 +84,7 @@ def _candidates_of_access(
         if name in columns
     )
     if order and all(one.is_descending for one in order):
-        order = tuple(IndexTerm(one.column) for one in order)  # SQLite reads it backwards
+        order = tuple(IndexTerm(one.column) for one in order)  # SQLite reads the index backwards
     order = order if len(order) == len(access.order) else ()
     starts = [tuple(one) for one in permutations(equal[:PERMUTED])] if equal else [()]
     starts += [(*equal[:PERMUTED], *equal[PERMUTED:])] if len(equal) > PERMUTED else []

@@ -9,7 +9,7 @@ from queryprof.planner.judging import Measurement
 
 
 def total_cost(found: Sequence[Measurement]) -> Cost:
-    """Return the total cost of statements that are executed one after another."""
+    """Return the sum of several measurements."""
     return Cost(
         float(sum(one.ns for one in found)),
         _sum_if_known([one.vm_steps for one in found]),
@@ -18,7 +18,7 @@ def total_cost(found: Sequence[Measurement]) -> Cost:
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost:
-    """Return the mean cost of one statement over several sets of parameters."""
+    """Return the mean of several costs."""
     steps = _sum_if_known([one.vm_steps for one in costs])
     pages = _sum_if_known([one.page_fetches for one in costs])
     count = len(costs)

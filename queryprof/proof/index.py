@@ -1,4 +1,4 @@
-"""An index that may help: a table and its sort columns."""
+"""A candidate index: a table and the terms of the index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import apsw
 
 
 def quote_name(name: str) -> str:
-    """Return a name as SQL, in quotes only if needed."""
+    """Quote a name for SQL if necessary."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in apsw.keywords:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -40,7 +40,7 @@ class IndexTerm:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An index on a table. Candidates compare equal independent of their names."""
+    """An index on a table. The index name does not matter for equality."""
 
     table: str
     terms: tuple[IndexTerm, ...]
@@ -61,7 +61,7 @@ class Candidate:
         return f"CREATE INDEX {quote_name(name)} ON {quote_name(self.table)} ({columns})"
 
     def is_prefix_of(self, other: Candidate) -> bool:
-        """Return whether `other` begins with the columns of this index, or is the same index."""
+        """Return whether `other` begins with the terms of this index, or is equal."""
         return self.table == other.table and other.terms[: len(self.terms)] == self.terms
 
     def without_last_column(self) -> Candidate:
@@ -70,5 +70,5 @@ class Candidate:
 
 
 def has_index(plan: Iterable[str], index: str) -> bool:
-    """Return whether a plan uses an index."""
+    """Return whether a plan uses the index with this name."""
     return bool(index) and any(f" {index} " in f"{step} " for step in plan)

@@ -1,4 +1,6 @@
-"""The time that indexes cost recorded inserts, and the indexes that cost more than they save."""
+"""Measure how much indexes slow down the recorded inserts, and keep the indexes that cost more than
+they save.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ class RecordedInserts:
     """The inserts of a recording.
 
     Attributes:
-        outweighed: indexes that cost inserts more than they save statements, in the order of trial.
+        outweighed: indexes whose cost for inserts, or for other statements, exceeds their savings,
+            in the order of trial.
     """
 
     def __init__(
@@ -32,11 +35,13 @@ class RecordedInserts:
                 self._recorded[name] = self._recorded.get(name, 0) + query.executions
 
     def recorded_count(self, table: str) -> int:
-        """Return how many rows were inserted into a table during the recording."""
+        """Return the number of recorded inserts into a table."""
         return self._recorded.get(table.lower(), 0)
 
     def extra_insert_ns(self, table: str) -> float | None:
-        """Return how much longer an insert takes with the changes on the copy; None if unknown."""
+        """Return how much longer (ns) an insert takes with the changes on the copy; None if
+        unknown.
+        """
         found = self._schema.table(table)
         if not found or not found.rows:
             return None
@@ -44,7 +49,7 @@ class RecordedInserts:
         return costs[AFTER] - costs[BEFORE] if costs else None
 
     def loss_ns(self, indexes: Iterable[Candidate]) -> float:
-        """Return the time that the recorded inserts would lose to indexes."""
+        """Return the additional time (ns) of the recorded inserts with these indexes."""
         return sum(
             recorded * (self.extra_insert_ns(one.table) or 0.0)
             for one in indexes
@@ -59,7 +64,9 @@ class RecordedInserts:
         loss_ns: float,
         slower: Iterable[str],
     ) -> None:
-        """Store indexes, by name, that make statements faster but cost too much."""
+        """Store indexes (with their names) that make statements faster but cost more than they
+        save.
+        """
         recorded = sum(self.recorded_count(table) for table in {one.table for one in indexes})
         sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())
         self.outweighed.append(

@@ -1,4 +1,4 @@
-"""Rewrite a query per row of another query as one JOIN."""
+"""Rewrite an N+1 as one JOIN: an outer query, and an inner query that runs once per row."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from queryprof.proof.rewriting import (
 from queryprof.proof.workload import Sample
 
 FOUND = 0.9
-"""The JOIN must find at least this share of the program's rows, on average."""
+"""A rewrite is dropped if the inner query finds less than this share of the rows that it found in
+the program.
+"""
 
 MAX_KEYS = 10_000
-"""The number of outer rows in which the inner query's values are searched."""
+"""The maximum number of outer rows in which to search for the inner query's parameters."""
 
 
 def join_queries(
@@ -54,7 +56,7 @@ def join_queries(
     if len(set(map(str.lower, names))) != len(names) or not around:
         return
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
-    # The recorded values may belong to any row, not only to measured ones.
+    # The recorded values may belong to any outer row, not only to the measured rows.
     keys = rows(f"SELECT * FROM ({sql}) LIMIT {MAX_KEYS}", outer.values)
     inner = plain_select(Parameters().number_parameters(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
@@ -77,8 +79,9 @@ def join_queries(
 def _pair_keys(
     inners: Sequence[Sample], names: Sequence[str], keys: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of parameter and column with the same values, by name or else by recorded values.
-    If `keys` holds only some of the rows, a missing value means nothing.
+    """Yield the parameter of the inner query, and the outer query's column with its values. Columns
+    match by name, or else by the recorded values. If `keys` is incomplete, a missing value does not
+    rule out a column.
     """
     recorded = [one for one in inners if not one.is_drawn]
     select = plain_select(Parameters().number_parameters(inners[0].sql, inners[0].values))
@@ -88,7 +91,7 @@ def _pair_keys(
     compared = _compared_columns(where)
     for place in range(len(placeholders(inners[0].sql))):
         others = [at for at in range(len(placeholders(inners[0].sql))) if at != place]
-        # A parameter that differs per row must come from a column of the other query.
+        # Only one parameter may differ per row: the parameter that a column replaces.
         is_constant = len(recorded) > 1 and all(
             len({_parameter_value(one, at) for one in recorded}) == 1 for at in others
         )
@@ -107,7 +110,7 @@ def _pair_keys(
 
 
 def _compared_columns(where: exp.Expr) -> dict[int, str]:
-    """Return the column that each parameter is compared with, by parameter number."""
+    """Return the column compared with each parameter, by parameter number."""
     found: dict[int, str] = {}
     for equal in where.find_all(exp.EQ):
         for one, other in ((equal.this, equal.expression), (equal.expression, equal.this)):
@@ -117,8 +120,8 @@ def _compared_columns(where: exp.Expr) -> dict[int, str]:
 
 
 def _similarly_named_columns(column: str, table: str, names: Sequence[str]) -> list[int]:
-    """Return the columns with a name like the compared column: the same name, a reference to it, or
-    the key that it refers to.
+    """Return the outer columns whose name suggests the compared column: the same name, a foreign
+    key to it, or the id to which it refers.
     """
     words = table.lower().split("_")
     wanted = [f"{'_'.join(words[at:])}_{column}".lower() for at in range(len(words))]
@@ -130,8 +133,8 @@ def _similarly_named_columns(column: str, table: str, names: Sequence[str]) -> l
 
 @dataclass(frozen=True, slots=True)
 class _JoinedQuery:
-    """Two queries as one: the inner query's parameter at `place` is the outer query's column
-    `number`.
+    """Joins two queries. The outer query's column `number` replaces the inner query's parameter at
+    `place`.
     """
 
     names: Sequence[str]
@@ -144,7 +147,7 @@ class _JoinedQuery:
         parameters = Parameters()
         first = parameters.number_parameters(outer.sql.strip().rstrip(";"), outer.values)
         tree = parse_statement(first)
-        first = node_sql(tree) if tree else first  # in one line
+        first = node_sql(tree) if tree else first  # on one line
         before = parameters.count
         select = plain_select(parameters.number_parameters(inner.sql, inner.values))
         if not select or not select.args.get("where"):
@@ -171,8 +174,8 @@ class _JoinedQuery:
         return parameters.restore_placeholders(f"{head}{counted} FROM outer_rows")
 
     def _keeps_all_rows(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
-        """Return whether the inner query has no LIMIT, or finds at most one row. A JOIN returns all
-        rows.
+        """Return whether the inner query has no LIMIT, or finds at most one row. With any other
+        LIMIT, a JOIN would return more rows.
         """
         limit, offset = (select.args.get(name) for name in ("limit", "offset"))
         if not limit and not offset:
@@ -186,7 +189,7 @@ class _JoinedQuery:
         )
 
     def _is_key(self, equal: exp.EQ, table: str, before: int) -> bool:
-        """Return whether an equality compares a unique column with the outer query's value."""
+        """Return whether an equality compares a unique column with the replaced parameter."""
         return any(
             isinstance(one, exp.Column)
             and isinstance(other, exp.Placeholder)
@@ -198,9 +201,9 @@ class _JoinedQuery:
     def make_trial(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
     ) -> RewriteTrial | None:
-        """Return the program's statements for these rows, and the joined statement with its
-        expected rows. The result is None if the inner query finds fewer rows than in the program:
-        then the column does not match the parameter.
+        """Return the program's statements for the rows `around`, and the joined statement with its
+        expected rows. The result is None if the inner query finds fewer rows than in the program,
+        because then the column does not match the parameter.
         """
         text = self.text(outer, inner)
         each = tuple(self._query_of_row(inner, row[self.number]) for row in around)
@@ -216,7 +219,7 @@ class _JoinedQuery:
         return RewriteTrial(((outer.sql, outer.values), *each), text, expected)
 
     def _query_of_row(self, inner: Sample, value: object) -> Text:
-        """Return the inner query for one row."""
+        """Return the inner query with `value` as the replaced parameter."""
         if isinstance(inner.values, dict):
             name = placeholders(inner.sql)[self.place][1:]
             return inner.sql, {**inner.values, name: value}
@@ -226,7 +229,7 @@ class _JoinedQuery:
 
 
 def _split_conditions(where: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions that must all be true."""
+    """Return the conditions that AND combines."""
     if isinstance(where, exp.Paren):
         return _split_conditions(where.this)
     if isinstance(where, exp.And):

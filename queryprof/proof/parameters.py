@@ -1,4 +1,4 @@
-"""The parameters of a statement while it is rewritten."""
+"""Number the parameters of a statement during a rewrite."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def placeholder_index(placeholder: str) -> int:
 
 
 class Parameters:
-    """Parameters with numbers. The text has :queryprof_1, :queryprof_2, ..., so that parameters can
-    be moved and repeated.
+    """The values of numbered parameters. Placeholders become :queryprof_1, :queryprof_2, ..., so
+    that a rewrite can move and repeat them.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Parameters:
         self._names: list[str] = []
 
     def number_parameters(self, sql: str, values: Values) -> str:
-        """Return the text with numbered parameters."""
+        """Return the text with numbered placeholders, and store the values."""
         first = len(self._values)
         names = placeholders(sql)
         if isinstance(values, dict):
@@ -50,7 +50,7 @@ class Parameters:
         return len(self._values)
 
     def add(self, name: str, value: object) -> str:
-        """Add a parameter."""
+        """Add a parameter, and return its placeholder."""
         self._values.append(value)
         self._names.append(name if any(self._names) else "")
         return numbered(len(self._values) - 1)
@@ -59,8 +59,8 @@ class Parameters:
         return self._values[placeholder_index(placeholder)]
 
     def restore_placeholders(self, sql: str) -> tuple[str, Values]:
-        """Return the text as a program would write it, and its values. The values have names if all
-        parameters had names.
+        """Return the text with placeholders as a program would write them, and its values. The
+        placeholders have names if all parameters had names.
         """
         numbers = [placeholder_index(name) for name in placeholders(sql)]
         names = [self._names[number] for number in numbers]

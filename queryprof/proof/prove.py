@@ -1,4 +1,4 @@
-"""Proved advice on indexes: copy the database, change the copy, and measure."""
+"""Prove advice: copy the database, change the copy, and measure the recorded statements."""
 
 from __future__ import annotations
 
@@ -44,29 +44,33 @@ from queryprof.sql.temporary_tables import temporary_tables
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
-"""A share of the time; the rest is for the proof."""
+"""The share of the time limit for the search. The proof takes the rest."""
 
 ROUNDS, ENOUGH_NS = 5, 100_000_000
-"""Alternating executions before and after, and the time after which fewer are enough."""
+"""The number of alternating executions before and after the changes, and the time (ns) after which
+fewer are enough.
+"""
 
 SLOW_NS = 20_000_000
-"""A statement that takes longer than this is not executed again without the changes, if it is much
-faster with them.
+"""If a statement took longer than this in the search, and is much faster with the changes, it is
+not executed again without the changes.
 """
 
 LONG_NS = 300_000_000
 """If an execution takes longer than this, one set of parameters is enough."""
 
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
-"""If the times differ by less than this factor, the rounds continue up to this time."""
+"""If a statement is faster, but takes more than this share of its time before, the rounds continue
+up to this time (ns).
+"""
 
 SAME = 0.9
-"""A statement that takes more than this share of its time before is not faster."""
+"""A statement that takes at least this share of its time before does not count as faster."""
 
 MISSING = re.compile(r"no such (table|column): (\S+)")
 
 COPIES = 2
-"""Copies of the database on the disk at one time."""
+"""The number of copies on the disk at the same time."""
 
 
 def prove(
@@ -77,18 +81,19 @@ def prove(
     findings: Sequence[Finding] = (),
     judge_of: Callable[[Sequence[str], str], Judge] = start_judge,
 ) -> Advice:
-    """Find indexes, and rewritten statements for findings, that make the recorded statements
-    faster, and measure them on a copy.
+    """Find indexes that make the recorded statements faster, and rewrites for findings. Measure
+    both on a copy.
 
     The database is only read. Ctrl-C ends the search, and the changes found so far are proved.
 
     Args:
-        budget_s: the longest time. The result is the best that was found by then.
-        interpreter: a Python whose SQLite measures.
-        judge_of: makes the judge from the recorded versions of SQLite and the interpreter.
+        budget_s: the time limit. The result is the best advice found within it.
+        interpreter: the Python whose SQLite executes the statements.
+        judge_of: a function that starts the judge, given the recorded versions of SQLite and the
+            interpreter.
 
     Raises:
-        ProofError: the database cannot be copied, or is not the recorded one.
+        ProofError: the database cannot be copied, or is not the recorded database.
     """
     start_s = time.monotonic()
     path = _database_to_copy(database)
@@ -139,7 +144,7 @@ def prove(
 
 def _has_references(judge: Judge, report: Report) -> bool:
     """Return whether the program's connections enforce foreign keys, according to the plans of its
-    writes. A recorded PRAGMA lacks its value.
+    writes. Recorded PRAGMA statements do not help, because they lack their values.
     """
     for statement, known in plans_by_statement(report.profile.plans).items():
         if verb_of(statement) not in WRITES:
@@ -206,7 +211,7 @@ def _queries_to_prove(
 def _prove_changes(
     judge: Judge, search: ChangeSearch
 ) -> tuple[tuple[DatabaseChange, ...], tuple[Proof, ...]]:
-    """Repeat the changes in order on a fresh copy, and measure all statements on both copies."""
+    """Repeat the chosen changes on a fresh copy, and measure all statements on both copies."""
     made: list[tuple[Step, DatabaseChange]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -218,7 +223,7 @@ def _prove_changes(
         # Some changes help only together.
         made = [(step, change) for step, change in made if _keep_if_useful(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
-        if losing:  # they lose time next to the others; measure the others again without them
+        if losing:  # repeat the proof without the changes that lose time
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove_changes(judge, search)
         proofs.extend(_prove_query(search, query) for query in search.queries)
@@ -233,8 +238,8 @@ def _prove_changes(
 def _scale_savings(
     changes: tuple[DatabaseChange, ...], proofs: Sequence[Proof]
 ) -> tuple[DatabaseChange, ...]:
-    """Scale the savings of the changes so that they add up to the savings of all statements. The
-    statements were measured again after the last change.
+    """Scale the savings of the changes so that they add up to the savings of all statements, which
+    were measured after the last change.
     """
     won_ns = sum(proof.recorded_ns - proof.after_ns for proof in proofs) - sum(
         change.inserts * (change.insert_ns or 0.0) for change in changes
@@ -246,7 +251,7 @@ def _scale_savings(
 
 
 def _keep_if_useful(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
-    """Return whether a change also helps on this copy. If not, undo it."""
+    """Return whether a change also helps on this copy. If not, undo the change."""
     if isinstance(step, Analysis):
         is_used = change.win_ns > 0
     else:
@@ -261,7 +266,9 @@ def _keep_if_useful(search: ChangeSearch, step: Step, change: DatabaseChange) ->
 def _make_change(
     judge: Judge, search: ChangeSearch, step: Step, costs: dict[str, float]
 ) -> DatabaseChange:
-    """Make a change, and update `costs`: the time (ns) of each statement."""
+    """Make a change on the copy, and measure its effect. Update `costs`, the time (ns) of each
+    statement.
+    """
     name = search.name(step)
     bytes_before = judge.used_bytes(AFTER)
     slower_before = (
@@ -328,7 +335,7 @@ def _prove_query(search: ChangeSearch, query: RecordedQuery) -> Proof:
         )
     )
     if not (uses or query.writes) and search.plan(query, BEFORE) == search.plan(query, AFTER):
-        after = before  # its two measurements differ only by noise
+        after = before  # the measurements differ only by noise
     is_equal = all(pair[BEFORE].digest == pair[AFTER].digest for pair in pairs)
     doubt = "" if is_equal else _row_difference_reason(query, [pair[BEFORE].rows for pair in pairs])
     is_less = is_less_work(before, after)
@@ -354,8 +361,8 @@ def _prove_query(search: ChangeSearch, query: RecordedQuery) -> Proof:
 def _measure_pair(
     search: ChangeSearch, query: RecordedQuery, number: int
 ) -> dict[str, Measurement]:
-    """Measure a sample on both copies, alternating. If the sample was slow without the changes, and
-    takes less than half of that time with them, keep the search's measurement.
+    """Measure a sample on both copies by turns. If the sample was slow in the search, and takes
+    less than half of the time with the changes, do not execute it again without the changes.
     """
     known = search.base[query.statement][number : number + 1]
     if known and known[0].ns > SLOW_NS:
@@ -366,7 +373,7 @@ def _measure_pair(
 
 
 def _row_difference_reason(query: RecordedQuery, rows: Sequence[int]) -> str:
-    """Return why the rows differ. They may be the same rows in another order among equals."""
+    """Return why the rows may differ. Often, the ORDER BY does not distinguish some rows."""
     if clauses_of(query.statement).limits:
         return (
             "other rows are returned: LIMIT cuts among rows that its ORDER BY does not distinguish"

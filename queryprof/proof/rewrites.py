@@ -1,4 +1,4 @@
-"""Rewritten statements: measure both texts alternately on one copy, and compare their rows."""
+"""Measure rewritten statements: execute both texts by turns on one copy, and compare their rows."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ FASTER = 0.8
 """A useful rewrite takes less than this share of the original statement's time."""
 
 MIN_INDEX_SPEEDUP = 3
-"""If a proposed index makes the original statement this many times faster than the rewrite, the
-statement is not rewritten.
+"""If the proposed indexes make the original statement this many times faster than the rewrite, the
+rewrite is dropped.
 """
 
 MIN_ROWS, MAX_ROWS = 10, 200
-"""The number of outer rows of an N+1 for which the inner queries are executed."""
+"""The minimum and maximum number of outer rows of an N+1 for which to execute the inner query."""
 
 COMPARISON_CATEGORIES = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
 def faster_rewrites(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
-    """Return the rewrites that are faster with equal rows, in the order of the findings."""
+    """Return the rewrites that are faster and return the same rows, in the order of the
+    findings.
+    """
     found: dict[str, Rewrite] = {}
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
         measured = {query.statement for query in search.queries}
@@ -60,7 +62,7 @@ def faster_rewrites(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[
 def _rewritings_to_try(
     search: ChangeSearch, finding: Finding, queries: Mapping[str, RecordedQuery]
 ) -> Iterator[Rewriting]:
-    """Yield the texts to try for a finding."""
+    """Yield the rewrites to try for a finding."""
     judge = search.judge
 
     def rows(sql: str, values: object) -> list[tuple[object, ...]]:
@@ -99,7 +101,7 @@ WHERE i."unique" AND NOT i.partial AND x.seqno = 0 AND x.name = ?2 COLLATE NOCAS
 
 
 def _is_unique(search: ChangeSearch, table: str, column: str) -> bool:
-    """Return whether a column has no duplicates, whatever is written to it."""
+    """Return whether a constraint or unique index keeps duplicates out of a column."""
     known = search.schema.table(table)
     one = known.column(column) if known else None
     if not known or not one:
@@ -124,7 +126,9 @@ def _column_names(judge: Judge, sql: str, values: object) -> list[str]:
 def _fastest_rewrite(
     search: ChangeSearch, query: RecordedQuery, rewritings: Iterator[Rewriting]
 ) -> Rewrite | None:
-    """Return the fastest rewrite on the unchanged database, or else with the changes."""
+    """Return the fastest rewrite on the unchanged database or, if none is faster there, on the
+    changed copy.
+    """
     tried = list(rewritings)
     for copy in (BEFORE, AFTER):
         found = [
@@ -138,7 +142,7 @@ def _fastest_rewrite(
 def _measure_rewrite(
     search: ChangeSearch, query: RecordedQuery, copy: str, rewriting: Rewriting
 ) -> Rewrite | None:
-    """Return a rewrite if it is faster for the same rows."""
+    """Return a rewrite with its costs if it is faster and returns the same rows; else None."""
     costs: list[tuple[Cost, Cost]] = []
     with contextlib.suppress(StatementError):
         for turn in rewriting.turns:
@@ -166,8 +170,8 @@ def _measure_rewrite(
 
 
 def _original_ns_after_changes(judge: Judge, rewriting: Rewriting) -> float:
-    """Return the time of the original statements with the changes: the least of several rounds
-    each.
+    """Return the mean time (ns) of the original statements on the changed copy, from the fastest of
+    several rounds.
     """
     found = [
         min(
@@ -192,7 +196,7 @@ def _execute_once(judge: Judge, copy: str, text: Text) -> Measurement:
 
 
 def _least_times(judge: Judge, copy: str, turn: RewriteTrial) -> tuple[Cost, Cost]:
-    """Return the least times of several alternating rounds."""
+    """Return the costs before and after, each from the fastest of several alternating rounds."""
     rounds: list[tuple[Cost, Cost]] = []
     while len(rounds) < ROUNDS and sum(before.ns for before, _ in rounds) < LONG_NS:
         before, after = (

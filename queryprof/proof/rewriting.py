@@ -1,5 +1,4 @@
-"""Write statements differently: keyset pagination instead of OFFSET, a comparison that an index
-supports, one JOIN instead of a query per row.
+"""Rewrite statements: keyset pagination instead of OFFSET, and comparisons that an index supports.
 
 sqlglot parses and writes the statements. A wrong rewrite does no harm: queryprof proposes a rewrite
 only if it returns the same rows.
@@ -28,12 +27,12 @@ Rows = Callable[[str, Values], list[Row]]
 
 DIALECT = "sqlite"
 MAX_CHARACTERS = 20_000
-"""The longest statement, in characters, that is parsed."""
+"""Longer statements, in characters, are not parsed."""
 
 NOT_PLAIN = ("with_", "distinct", "group", "having", "windows", "joins", "laterals")
 """Clauses that a plain SELECT does not have."""
 
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # unreadable statements stay unchanged
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # no logs about unreadable statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,8 @@ class Rewriting:
     """One way to rewrite a statement.
 
     Attributes:
-        sql: the new text, as a program would write it. how: what else to change.
+        sql: the new text, as a program would write it. how: further changes to the program, in
+            words.
     """
 
     sql: str
@@ -66,7 +66,7 @@ class Rewriting:
 
 
 def parse_statement(sql: str) -> exp.Expr | None:
-    """Return a statement as a tree; None if it cannot be parsed."""
+    """Return the syntax tree of a statement; None if sqlglot cannot parse the statement."""
     if len(sql) > MAX_CHARACTERS:
         return None
     try:
@@ -76,9 +76,7 @@ def parse_statement(sql: str) -> exp.Expr | None:
 
 
 def plain_select(sql: str) -> exp.Select | None:
-    """Return a SELECT from one table without grouping and DISTINCT; None for all other
-    statements.
-    """
+    """Parse a plain SELECT from one table (see NOT_PLAIN); None for all other statements."""
     found = parse_statement(sql)
     if not isinstance(found, exp.Select) or any(found.args.get(name) for name in NOT_PLAIN):
         return None
@@ -97,8 +95,8 @@ def parse_condition(text: str) -> exp.Expr:
 def keyset_rewritings(
     samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
 ) -> Iterator[Rewriting]:
-    """Yield statements that replace LIMIT and OFFSET by starting after the last row of the page
-    before.
+    """Yield statements that replace OFFSET by a condition: start after the last row of the previous
+    page.
 
     The method is M. Winand's, https://use-the-index-luke.com/no-offset.
     """
@@ -178,14 +176,14 @@ CAST_THE_VALUE = "Cast the value for an index, and keep the old comparison."
 THE_COLUMN = "Compare the column itself."
 
 FORMATS = ("%Y", "%Y-%m", "%Y-%m-%d")
-"""Formats of strftime() with which a text of a time begins."""
+"""Formats of strftime() whose result is a prefix of a time stored as text."""
 
 TEXTS = frozenset({exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR})
 NOTHING: dict[type[exp.Expr], str] = {exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
-"""The number that each operator leaves unchanged."""
+"""The right operand with which each operator leaves a value unchanged."""
 
 BY_BYTES = ("", "BINARY")
-"""Collations for which only identical bytes are equal."""
+"""Collations in which only identical bytes are equal. "" stands for the default, BINARY."""
 
 TYPES = (
     ("INT", "INTEGER"),
@@ -201,7 +199,7 @@ TYPES = (
 def comparison_rewritings(
     samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
 ) -> Iterator[Rewriting]:
-    """Yield statements with comparisons that allow an index, each in another way."""
+    """Yield rewrites that each change one comparison so that SQLite can use an index."""
     columns = _Columns(schema, rows)
     by_change: dict[tuple[int, str], list[RewriteTrial]] = {}
     for sample in samples:
@@ -219,13 +217,15 @@ def comparison_rewritings(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a database, and their contents."""
+    """Looks up the columns of a database and their contents."""
 
     schema: DatabaseSchema
     rows: Rows
 
     def found(self, name: exp.Column, tree: exp.Expr) -> tuple[SchemaTable, SchemaColumn] | None:
-        """Return the column of a name in a statement; None if several tables have it."""
+        """Return the table and column that a name in a statement refers to; None if unknown or
+        ambiguous.
+        """
         tables = {
             source.name.lower()
             for source in tree.find_all(exp.Table)
@@ -240,8 +240,8 @@ class _Columns:
         return found[1] if found else None
 
     def storage_classes(self, table: SchemaTable, column: SchemaColumn) -> set[str]:
-        """Return the storage classes of a column's values, without NULL. A column may hold other
-        classes than its type defines (https://www.sqlite.org/datatype3.html).
+        """Return the storage classes of a column's values, except NULL. A column may contain other
+        storage classes than its type suggests (https://www.sqlite.org/datatype3.html).
         """
         named = quote_name(column.name)
         found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quote_name(table.name)}", ())
@@ -251,9 +251,11 @@ class _Columns:
 def _comparison_changes(
     text: str, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[int, str, exp.Expr]]:
-    """Yield each change of one comparison: its number, a description, and the whole statement."""
+    """Yield each possible change of a comparison: a number, a description, and the changed
+    statement.
+    """
     plus = sum(one.token_type is TokenType.PLUS for one in sqlglot.tokenize(text, DIALECT))
-    if plus > len(list(tree.find_all(exp.Add))):  # the tree has no plus before a column
+    if plus > len(list(tree.find_all(exp.Add))):  # sqlglot's tree drops a unary plus
         yield 0, THE_COLUMN, tree
     number = 0
     for place, equal in enumerate(list(tree.find_all(exp.EQ))):
@@ -285,14 +287,15 @@ def _is_value(node: exp.Expr) -> bool:
 def _unwrapped_comparisons(
     one: exp.Expr, other: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """Yield replacements for a function or operator over a column that is compared with a value."""
+    """Yield replacements for a comparison of a value with a function or operator on a column."""
     column, value = one.find(exp.Column), node_sql(other)
     if column is None or len(list(one.find_all(exp.Column))) > 1:
         return
     name, whole = node_sql(column), f"{node_sql(one)} = {value}"
     found = columns.found(column, tree)
     kind = _affinity(found[1]) if found and found[1].type else ""
-    # The function turns other classes into text, so it finds values that the text itself does not.
+    # A function converts other storage classes, so it could match values that the column itself
+    # would not.
     kinds = columns.storage_classes(*found) if found and kind else set()
     is_text = kind == "TEXT" and kinds <= {"text"}
     is_whole = kind == "INTEGER" and kinds <= {"integer"}
@@ -340,8 +343,8 @@ def _is_date_of_column(one: exp.Expr, column: exp.Column) -> bool:
 def _collated_comparisons(
     name: exp.Column, value: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """Yield replacements for a column and a value if the column's index has another collation.
-    Values with equal bytes are equal in any collation.
+    """Yield replacements for a comparison of a column and a value, if an index on the column has
+    another collation. Values with equal bytes are equal in any collation.
     """
     column, equal = columns.column(name, tree), f"{node_sql(name)} = {node_sql(value)}"
     is_by_bytes = column is not None and column.collation in BY_BYTES
@@ -354,7 +357,7 @@ def _collated_comparisons(
 def _same_type_comparisons(
     left: exp.Column, right: exp.Column, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """Yield replacements for two columns with different types or collations."""
+    """Yield replacements for a comparison of two columns with different types or collations."""
     one, two = columns.column(left, tree), columns.column(right, tree)
     if not one or not two:
         return
@@ -363,7 +366,7 @@ def _same_type_comparisons(
         how = "Cast the column that needs no index, or declare both with the same type."
         yield how, f"{node_sql(left)} = CAST({node_sql(right)} AS {_affinity(one)})"
         yield how, f"{node_sql(right)} = CAST({node_sql(left)} AS {_affinity(two)})"
-    # SQLite compares them with the left column's collation (datatype3.html, 7.1).
+    # SQLite uses the left column's collation (datatype3.html, 7.1).
     if one.collation in BY_BYTES and two.collation not in BY_BYTES:
         how = "Also compare with the index's collation, or declare both with the same collation."
         yield how, f"({equal} COLLATE {two.collation} AND {equal})"

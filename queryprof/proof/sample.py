@@ -15,16 +15,16 @@ LARGE_ROWS = 10_000
 
 
 def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
-    """Replace a large copy by a sample. The whole copy becomes WHOLE.
+    """Replace a large copy BEFORE by a sample, and rename the whole copy to WHOLE.
 
     Args:
         address: the database's URI.
 
     Returns:
-        n if the sample has every n-th row of the large tables; 1 if the copy is unchanged.
+        n if the sample has about one in n rows of the large tables; 1 if the copy is unchanged.
 
     Raises:
-        OutOfTime: see Judge.
+        OutOfTime: the judge's deadline has passed.
     """
     every = round(judge.used_bytes(BEFORE) / SAMPLE_BYTES)
     if judge.used_bytes(BEFORE) <= LARGE_BYTES or every < 2:
@@ -32,7 +32,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     statistics = read_statistics(judge)
     judge.rename(BEFORE, WHOLE)
     judge.create_empty(BEFORE)
-    judge.switch(BEFORE, "foreign_keys", False)  # rows may refer to rows that are not in the sample
+    judge.switch(BEFORE, "foreign_keys", False)  # a sampled row may refer to a missing row
     judge.attach(BEFORE, address, "original")
     for table in schema.tables:
         if create_object(judge, table.sql, BEFORE):
@@ -49,10 +49,11 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
 def _fill_sample_table(judge: Judge, table: SchemaTable, every: int) -> None:
     columns = ", ".join(quote_name(name) for name in table.insertable_columns)
     name = quote_name(table.name)
-    # Not simply every n-th row: repeating values in a table might have the same period.
+    # Hash the rowid instead of taking every n-th row, because values may repeat with the same
+    # period.
     place = "rowid * 48271 % 65537" if table.has_rowid else "abs(random())"
     chosen = f" WHERE {place} % {every} = 0" if table.rows > LARGE_ROWS else ""
     copied = f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM original.{name}{chosen}"
-    # If this fails, statements that read the table are measured on few rows or none.
+    # If this fails, the sample of the table is empty or incomplete.
     with contextlib.suppress(StatementError):
         judge.execute(BEFORE, copied)

@@ -1,4 +1,4 @@
-"""The parts of the copied database's schema that candidates, values and inserts need."""
+"""Read the schema of the copied database: its tables, columns and indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queryprof.proof.index import Candidate, IndexTerm, quote_name
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
 HIDDEN, GENERATED = 1, (2, 3)
-"""Values of pragma_table_xinfo's `hidden`."""
+"""Values of `hidden` in pragma_table_xinfo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,13 @@ class SchemaTable:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """All objects of a database.
+    """The schema of a database.
 
     Attributes:
-        others: the SQL of views, indexes, triggers and virtual tables, in order.
-        indexes: the existing indexes, with unique constraints, without partial indexes.
-        names: all names in lower case.
+        others: the SQL of views, indexes, triggers and virtual tables, in the order of creation.
+        indexes: the existing indexes on plain columns, including unique constraints, but not
+            partial indexes.
+        names: the names of all objects in lower case.
     """
 
     tables: tuple[SchemaTable, ...]
@@ -72,7 +73,7 @@ class DatabaseSchema:
 
 
 def read_schema(judge: Judge) -> DatabaseSchema:
-    """Read the schema of the copy, and create it again in an empty database.
+    """Read the schema of the copy BEFORE, and create the same schema in the empty database EMPTY.
 
     Raises:
         StatementError: the copy is damaged.
@@ -136,7 +137,9 @@ def _read_table(judge: Judge, name: str, sql: str) -> SchemaTable:
 
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
-    """Return the collations by column. SQLite reports them only for an index on all columns."""
+    """Return the collation of each column. SQLite reports collations only for indexes, so this
+    creates an index on all columns.
+    """
     listed = ", ".join(map(quote_name, columns))
     try:
         judge.execute(EMPTY, f"CREATE INDEX queryprof_columns ON {quote_name(table)} ({listed})")

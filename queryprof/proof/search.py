@@ -1,8 +1,9 @@
-"""Search for indexes: build them on a copy, measure, and keep those that save more than they cost.
+"""Search for indexes: build candidates on a copy, measure, and keep indexes that are worth their
+cost.
 
-The search is lazy greedy. An index can only save less if others already exist. So a candidate whose
-last known savings are below the best one's need not be built again (M. Minoux, Accelerated greedy
-algorithms for maximizing submodular set functions, 1978).
+The search is lazy greedy. An index can only save less once other indexes exist. So a candidate need
+not be built again if its last known savings are below another candidate's current savings (M.
+Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1978).
 """
 
 from __future__ import annotations
@@ -37,27 +38,27 @@ from queryprof.proof.workload import RecordedQuery, unrepresentative_reason
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
-"""The planner's second choice is expected to save this part of the first."""
+"""The expected savings of the planner's second choice, as a share of the first choice's."""
 
 CLOSE = 0.95
-"""A candidate is good enough at this share of the next candidate's largest savings."""
+"""A candidate is chosen if it saves at least this share of the next candidate's upper bound."""
 
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
-"""A statement is interrupted after this many times its present time plus this margin."""
+"""A measurement is interrupted after HOPELESS times the statement's current time plus FLOOR_NS."""
 
 MAX_INDEXES = 12
 MAX_CANDIDATES = 150
 
 ROUNDS, ENOUGH_NS = 3, 10_000_000
-"""The most executions to measure a statement, and the total time after which fewer are enough."""
+"""The maximum number of executions of a measurement, and the time (ns) after which it ends."""
 
 LONG_NS = 20_000_000
-"""One sample of a slower statement is enough while indexes are tried."""
+"""If a statement takes longer than this (ns), the search measures only one sample."""
 
 
 Step = Candidate | Analysis
 Team = tuple[Candidate, ...]
-"""Indexes that are tried together: an OR may need one for each branch."""
+"""Indexes to try together, because an OR may need an index for each branch."""
 
 
 class ChangeSearch:
@@ -65,8 +66,8 @@ class ChangeSearch:
 
     Attributes:
         chosen: the best changes so far, in the order of their discovery.
-        queries: the statements that can be measured. reasons: why others cannot be measured.
-        statistics: the database's statistics. inserts: the recorded inserts, and their losses.
+        queries: the statements that can be measured. reasons: why all other statements cannot.
+        statistics: the rows of sqlite_stat1. inserts: the recorded inserts, and their losses.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class ChangeSearch:
         self.inserts = RecordedInserts(judge, schema, self.all_queries)
 
     def measure_all(self, *, is_sample: bool = False) -> None:
-        """Measure each statement with the unchanged database or a sample. Raises OutOfTime."""
+        """Measure each statement on the unchanged database or its sample. Raises OutOfTime."""
         self.queries.clear()
         for query in self.all_queries:
             try:
@@ -107,8 +108,8 @@ class ChangeSearch:
         return self.times.base[query.statement]
 
     def run(self) -> None:
-        """Fill `chosen`. The list is valid however the search ends. Raises OutOfTime."""
-        # The savings at the last trial (at first an upper bound), and the changes until then.
+        """Search, and fill `chosen`, which is valid even after an exception. Raises OutOfTime."""
+        # The savings at the last trial (at first an upper bound), and the number of changes then.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
             for number, (team, bound) in enumerate(self._indexes_with_bounds().items())
@@ -146,7 +147,7 @@ class ChangeSearch:
         self._remove_useless()
 
     def _store_outweighed(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
-        """Store indexes that inserts or other statements outweigh."""
+        """Store indexes that cost inserts or other statements more than they save."""
         won = {
             query.statement: self.times.saved_ns(
                 query, self.times.now[query.statement], costs[query.statement]
@@ -173,7 +174,7 @@ class ChangeSearch:
         )
 
     def outweighed(self) -> tuple[OutweighedIndexes, ...]:
-        """Return the outweighed indexes: for each statement, the indexes that save most."""
+        """For each statement, return the outweighed indexes that would save most."""
         best: dict[str, OutweighedIndexes] = {}
         for team, found in self.inserts.outweighed:
             if not any(self._is_prefix(one, self.chosen) for one in team):
@@ -184,7 +185,7 @@ class ChangeSearch:
         return tuple(dict.fromkeys(best.values()))
 
     def _indexes_with_bounds(self) -> dict[Team, float]:
-        """Return the planner's indexes for a statement, with an upper bound of their savings."""
+        """Return the planner's indexes, each with an upper bound of its savings (ns)."""
         found: dict[Team, float] = {}
         for query in self.queries:
             first = query.samples[0]
@@ -209,8 +210,8 @@ class ChangeSearch:
         return []
 
     def _is_prefix(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
-        """Return whether an existing or chosen index begins with the same columns. A team may still
-        need an index on exactly these columns.
+        """Return whether an existing index, or an index of `steps`, begins with the same columns. A
+        team may still need an index on exactly these columns.
         """
         return any(one.is_prefix_of(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
@@ -232,7 +233,7 @@ class ChangeSearch:
         return self._names[one]
 
     def _try_team(self, team: Team) -> dict[str, float]:
-        """Build indexes, and return the new times of the statements that use one."""
+        """Build indexes, and return the new times (ns) of the statements that use them."""
         names = [self.name(one) for one in team]
         try:
             for one, name in zip(team, names, strict=True):
@@ -248,8 +249,8 @@ class ChangeSearch:
             self.judge.execute(AFTER, f'ANALYZE "{name}"')
 
     def _costs_with(self, indexes: Sequence[str], tables: set[str]) -> dict[str, float]:
-        """Return the times on the copy of statements whose plan has one of the indexes, and of
-        writes to their tables.
+        """Measure the statements whose plans use one of the indexes, and the writes to their
+        tables. Return their times (ns) on the copy.
         """
         return {
             query.statement: self.cost(
@@ -277,10 +278,10 @@ class ChangeSearch:
         self.judge.execute(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
     def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
-        """Return the mean time (ns) of one execution over the samples, at most the limit."""
+        """Return the mean time (ns) of one execution; a sample counts at most `limit_ns`."""
         found = self._measured_samples(query, copy, limit_ns)
         if query.writes and is_same_work(found, self.base.get(query.statement, ())):
-            return self.base_ns(query)  # what a busy machine adds is no work
+            return self.base_ns(query)  # any difference is noise
         return fmean(one.ns for one in found)
 
     def _measured_samples(
@@ -302,7 +303,7 @@ class ChangeSearch:
         enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
     ) -> dict[str, Measurement]:
-        """Measure one sample of a statement on copies, alternating."""
+        """Measure one sample of a statement on several copies by turns."""
         one = query.samples[number]
         # Interrupting a write ends the transaction around it.
         most_ns = UNLIMITED_NS if query.writes else limit_ns
@@ -313,10 +314,9 @@ class ChangeSearch:
         )
 
     def _try_analyze(self, bound: float) -> None:
-        """Choose ANALYZE if no index is expected to save clearly more: it costs writes nothing.
+        """Choose ANALYZE, which slows down no writes, unless an index may save clearly more.
 
-        Statistics may be outdated. `_remove_useless` tries without each change, and so finds
-        indexes that do better.
+        If an index later makes it unnecessary, `_remove_useless` removes ANALYZE again.
         """
         if ANALYZE in self.chosen:
             return
@@ -343,13 +343,13 @@ class ChangeSearch:
         }
 
     def _remove_useless(self) -> None:
-        """Remove changes that others make useless, and columns that save nothing."""
+        """Remove changes that other changes make useless, and index columns that save nothing."""
         if ANALYZE in self.chosen and len(self.chosen) > 1:
             self._prune_analyze()
         for one in [step for step in self.chosen if isinstance(step, Candidate)]:
             place, kept = self.chosen.index(one), one
             others = [step for step in self.chosen if step != one]
-            # An index that is the start of another one is not needed, whatever it saves.
+            # An index that is a prefix of another index is not needed, whatever it saves.
             most_ns = math.inf if self._is_prefix(one, others) else self.times.least_ns()
             if others and self._can_spare(one, None, most_ns):
                 self.chosen.remove(one)
@@ -370,8 +370,8 @@ class ChangeSearch:
             self.judge.execute(AFTER, "ANALYZE")
 
     def _can_spare(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
-        """Return whether the loss without an index, or with another instead, is below `most_ns`. If
-        so, make that change.
+        """Drop an index, or replace it by `instead`. Keep this change and return True if it loses
+        less than `most_ns`; else undo it.
         """
         users = [
             query for query in self.queries if has_index(self.plan(query, AFTER), self.name(one))
@@ -390,7 +390,7 @@ class ChangeSearch:
         return is_good
 
     def _worst_ns(self, query: RecordedQuery) -> float:
-        """Return the time at which a statement has lost more than a change must save."""
+        """Return the time (ns) beyond which the loss of a statement is too large anyway."""
         base = self.times.base[query.statement]
         return (
             self.times.now[query.statement]

@@ -1,4 +1,6 @@
-"""The times of statements with and without the chosen changes, and the savings of a change."""
+"""Keep the times of statements with and without the chosen changes, and compute the savings of a
+change.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,13 @@ from queryprof.model.advice import SLOWER
 from queryprof.proof.workload import RecordedQuery
 
 MIN_SHARE = 0.03
-"""A share of the remaining time. An index that saves less is not worth it."""
+"""An index must save at least this share of the remaining time."""
 
 MIN_SHARE_OF_ALL, MIN_NS = 0.005, 100_000
-"""A share of the whole recorded time, as for findings, and a time. An index that saves less than
-either is not worth it.
-"""
+"""An index must save at least this share of the whole recorded time, and at least MIN_NS."""
 
 HARDLY = 0.8
-"""A statement that takes more than this share of its former time is hardly faster."""
+"""A statement that takes more than this share of its time before counts as equally fast."""
 
 
 @dataclass(slots=True)
@@ -42,13 +42,13 @@ class StatementTimes:
         )
 
     def least_ns(self) -> float:
-        """Return the time that a change must save."""
+        """Return the time (ns) that a change must save to be chosen."""
         whole_ns = sum(query.ns for query in self.queries)
         return max(MIN_SHARE * self.remaining_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[RecordedQuery]:
-        """Return the statements that are slower with the new costs. A cost may be the limit at
-        which a measurement was interrupted.
+        """Return the statements that are slower by the factor SLOWER with the new costs. The cost
+        of an interrupted measurement is its time limit.
         """
         return [
             query
@@ -57,8 +57,8 @@ class StatementTimes:
         ]
 
     def measured_win_ns(self, costs: dict[str, float]) -> float:
-        """Return the savings of new costs if all statements take as long as measured here. Recorded
-        times may come from a cold cache or a busy machine.
+        """Return the savings (ns) of new costs, computed from times measured here. Recorded times
+        may come from a cold cache or a busy machine.
         """
         return sum(
             query.executions * (self.now[query.statement] - costs[query.statement])
@@ -67,9 +67,10 @@ class StatementTimes:
         )
 
     def win_ns(self, costs: dict[str, float]) -> float:
-        """Return the recorded time that new costs of some statements save.
+        """Return how much of the recorded time (ns) new costs save.
 
-        A statement that is hardly faster counts as equally fast. A write may lose time.
+        Statements that are hardly faster (see HARDLY) are ignored, and so are writes that are
+        hardly slower.
         """
         won = 0.0
         for query in self.queries:
@@ -79,8 +80,8 @@ class StatementTimes:
         return won
 
     def saved_ns(self, query: RecordedQuery, was_ns: float, now_ns: float) -> float:
-        """Return the recorded time that a statement saves if its executions become faster. Losses
-        count as measured, since a ratio of short times is unreliable.
+        """Return the recorded time (ns) that a statement saves. A loss is computed from the
+        measured times, because the ratio of short times is unreliable.
         """
         if now_ns > was_ns:
             return query.executions * (was_ns - now_ns)

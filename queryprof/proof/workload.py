@@ -1,4 +1,4 @@
-"""The recorded statements that can be executed again, with values, and with their recorded
+"""Find the recorded statements that can be executed again, with parameter values and recorded
 times.
 """
 
@@ -33,24 +33,26 @@ from queryprof.sql.tokens import Token, tokens_of
 
 MAX_STATEMENTS = 300
 CONSIDERED_TIME_SHARE = 0.9995
-"""A share of the recorded time. Statements beyond it are not considered."""
+"""The slowest statements that together take this share of the recorded time are considered."""
 
 LIMIT = 20
 """The value for LIMIT ? if it was not recorded."""
 
 MAX_DRAWN = 1000
-"""Maximum number of parameters to draw values for. Finding each one scans the statement."""
+"""Statements with more parameters get no drawn values, because each parameter takes a scan of the
+statement.
+"""
 
 OTHER_ROWS, OTHER_STEPS, OTHER_SUMS, ALIKE_ROWS = 3, 2, 1.3, 10
-"""If a query with drawn values has more than this many times the rows (plus a few) or VM steps, it
-is not comparable.
+"""A query with drawn values is not comparable if its rows (plus ALIKE_ROWS) or VM steps differ from
+the recording by more than these factors. OTHER_SUMS is for the VM steps of aggregates.
 """
 
 PLACES = (0.17, 0.5, 0.83)
-"""The places in a table where values are drawn, from its first row (0) to its last (1)."""
+"""The positions in a table from which to draw values; 0 is the first row and 1 the last row."""
 
 RANGE = 0.15
-"""The distance between the ends of a drawn range."""
+"""The distance between the positions of the two ends of a drawn range."""
 
 PATTERNS = frozenset({"LIKE", "GLOB"})
 INSERTS = frozenset({"INSERT", "REPLACE"})
@@ -58,12 +60,12 @@ INSERTS = frozenset({"INSERT", "REPLACE"})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text with values that can be executed.
+    """A statement with parameter values that can be executed.
 
     Attributes:
         is_drawn: True if the values come from the database and not from the recording.
-        most_rows: one more than the number of rows that the program read, since it may not have
-            read all; None if unknown.
+        most_rows: the most rows to fetch, one more than the program read, because it may not have
+            read all rows; None for all.
     """
 
     sql: str
@@ -80,8 +82,8 @@ class RecordedQuery:
         ns: the recorded time.
         executions: the number of executions.
         rows: the number of returned rows.
-        vm_steps: per execution; None if unknown.
-        samples: empty if the statement cannot be measured, for the reason in `reason`.
+        vm_steps: the VM steps per execution; None if unknown.
+        samples: empty if the statement cannot be measured; `reason` then has the reason.
         reads_all: True if the program called only fetchall(), and so read to the last row.
     """
 
@@ -110,7 +112,7 @@ class RecordedQuery:
 def recorded_queries(
     report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
 ) -> tuple[RecordedQuery, ...]:
-    """Return the statements that took most of the time, longest first."""
+    """Return the statements that took most of the time, longest first, and all inserts."""
     spent: dict[str, list[int]] = {}
     fetches: dict[str, set[str]] = {}
     for one in report.profile.aggregates:
@@ -158,9 +160,8 @@ def unrepresentative_reason(query: RecordedQuery, found: Sequence[Measurement]) 
     """Return why measurements with drawn values do not represent the recorded executions; "" if
     they may.
 
-    Measurements are not representative if they return many times the rows, or take many times the
-    VM steps or a fraction of them. For example, a recorded text has only one value for a list, and
-    both ends of a drawn range may come from one row.
+    Rows or VM steps that differ by a large factor are not representative. For example, both ends of
+    a drawn range may come from the same row.
     """
     if not query.samples[0].is_drawn or query.writes or not query.executions:
         return ""
@@ -170,7 +171,7 @@ def unrepresentative_reason(query: RecordedQuery, found: Sequence[Measurement]) 
     ]
     steps = [one.vm_steps for one in found if one.vm_steps is not None]
     if steps and query.vm_steps:
-        adds_up = clauses_of(query.statement).adds_up  # it returns one row for any number of rows
+        adds_up = clauses_of(query.statement).adds_up  # the number of result rows shows nothing
         pairs.append((query.vm_steps, fmean(steps), OTHER_SUMS if adds_up else OTHER_STEPS))
     if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
         return ""
@@ -214,8 +215,8 @@ def _add_samples(
         samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
         if not query.writes or any(_changes_rows(judge, one) for one in samples):
             return sampled_query(tuple(samples), used)
-        # The program already made these changes, so repeating them changes nothing.
-        # Draw values from other rows.
+        # The program already made these changes, so repeating them changes nothing. So draw values
+        # from other rows.
     samples = _drawn_samples(query, exemplars, used, judge, schema)
     return sampled_query(
         tuple(samples), used, "" if samples else _unknown_values_reason(query, bool(recorded))
@@ -229,10 +230,12 @@ def _drawn_samples(
     judge: Judge,
     schema: DatabaseSchema,
 ) -> list[Sample]:
-    """Return samples with values from the database; empty if a pattern would be invented."""
+    """Return samples with values from the database; empty if the statement needs a LIKE or GLOB
+    pattern.
+    """
     if _compares_pattern(query.statement):
         return []
-    # Other values may have more rows than the program's.
+    # With other values, a query may return more rows than in the program.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
     drawn = dict.fromkeys(_draw_values(query.statement, used, judge, schema))
@@ -258,7 +261,9 @@ def _changes_rows(judge: Judge, sample: Sample) -> bool:
 
 
 def _compares_pattern(statement: str) -> bool:
-    """Return whether a pattern is a parameter. The cost depends on its beginning."""
+    """Return whether a LIKE or GLOB pattern is a parameter. Its beginning decides whether an index
+    helps.
+    """
     return any(
         one.operator in PATTERNS and any(token.kind == "parameter" for token in one.right)
         for one in all_comparisons_of(statement)
@@ -266,9 +271,9 @@ def _compares_pattern(statement: str) -> bool:
 
 
 def _rows_by_values(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
-    """Return the rows that were read, by text and values, slowest first.
+    """Return the number of rows read by (text, values), slowest execution first.
 
-    Values are made hashable.
+    The values are tuples, so that they are hashable.
     """
     found: dict[tuple[str, tuple[object, ...]], int] = {}
     for one in sorted(exemplars, key=lambda exemplar: -exemplar.duration_ns):
@@ -289,7 +294,7 @@ def _plain_values(values: tuple[object, ...]) -> Values:
 def _draw_values(
     statement: str, accesses: Sequence[Access], judge: Judge, schema: DatabaseSchema
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Yield the statement with values from rows at several places of its tables."""
+    """Yield the statement with values from rows at PLACES in its tables."""
     names = placeholders(statement)
     if len(names) > MAX_DRAWN:
         return
@@ -345,9 +350,7 @@ def _value_source(
 
 
 def _keyword_before(statement: str, number: int) -> str:
-    """Return the keyword before a placeholder; for the second one of LIMIT ?, ? the first one's
-    keyword.
-    """
+    """Return the keyword before a placeholder; LIMIT for both placeholders of LIMIT ?, ?."""
     tokens = tokens_of(statement)
     place = _parameter_place(tokens, number)
     if place > 2 and tokens[place - 1].text == "," and tokens[place - 3].keyword == "LIMIT":
@@ -364,8 +367,8 @@ def _parameter_place(tokens: Sequence[Token], number: int) -> int:
 def _compared_operand(
     statement: str, number: int, schema: DatabaseSchema
 ) -> tuple[str, str] | None:
-    """Return the table and expression that the text compares a placeholder with. The planner does
-    not report all comparisons.
+    """Return the table and expression that the statement compares with a placeholder, for
+    comparisons that the planner does not report.
     """
     tokens = tokens_of(statement)
     parameter = tokens[_parameter_place(tokens, number)]

@@ -1,9 +1,10 @@
-"""Replay a workload's queries on the past of its database: an eighth, a quarter, a half, and all.
+"""Replay a workload's queries on a smaller past of its database: an eighth, a quarter, half, and
+all of the rows.
 
-Each text is executed with up to MAX_SAMPLES of its recorded values, in a transaction that is rolled
-back. A value that is compared with a column is replaced by the value at the same place of the
-smaller column: the newest order stays the newest order. The player runs in a process of its own,
-because a workload may come from a stranger.
+Each statement is executed with up to MAX_SAMPLES of its recorded values, in a transaction that is
+rolled back. A value compared with a column is replaced by the value of the same rank in the smaller
+column, so that the newest order stays the newest order. The player runs in a separate process,
+because a workload may be untrusted.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ if TYPE_CHECKING:
     from queryprof.replay.workload import Execution
 
 SHARES = (8, 4, 2, 1)
-"""Each copy has the first 1/share of the rows."""
+"""One copy per share: it has the first 1/share of each table's rows."""
 
 ONLY = (0, 0)
-"""The identity of the player's only connection."""
+"""The process and connection number of the player's only connection."""
 
 MAX_SAMPLES, MAX_EXECUTIONS = 100, 10_000
-"""The most executions of a text, and of all texts, on each copy."""
+"""The maximum number of executions of one statement, and of all statements, on each copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A replay on the first rows.
+    """The result of a replay on the first rows.
 
     Attributes:
         share: the copy has the first 1/share of the rows.
         rows: the rows of each table, by its name in lower case.
         order: the statements of the workload by their first execution.
         trace: the path of the replay's trace.
-        left_out: the number of executions that failed or cannot be replayed.
+        left_out: the number of executions that failed or could not be replayed.
     """
 
     share: int
@@ -63,11 +64,11 @@ class Past:
 
 
 def play_pasts(found: Replay, folder: str, step: Callable[[], None]) -> list[Past]:
-    """Play the workload's queries on each past, smallest first.
+    """Replay the workload's queries on each share of the rows, smallest first.
 
     Args:
         folder: a directory for the traces.
-        step: called after each past.
+        step: called after each replay.
 
     Raises:
         ProofError: a copy cannot be made, or the player fails.
@@ -88,7 +89,9 @@ def _play_past(found: Replay, share: int, trace: str) -> Past:
 
 
 def sample_executions(executions: Sequence[Execution]) -> list[Execution]:
-    """Return the executions to play: of each text the same number, evenly spread."""
+    """Return the executions to play: up to the same number per statement, evenly spread over the
+    workload.
+    """
     by_text: dict[str | None, list[Execution]] = {}
     for one in executions:
         if one.operation == "execute" and one.text and verb_of(one.text) in READS | WRITES:
@@ -103,7 +106,9 @@ def sample_executions(executions: Sequence[Execution]) -> list[Execution]:
 
 
 def _play(order: PlayOrder) -> dict[str, object]:
-    """Make the past, and play the executions on it. Returns the result for Past."""
+    """Reduce the copy to its share of the rows, and play the executions on it. Return fields of
+    Past.
+    """
     player = Player(order)
     with closing(sqlite3.connect(order.database, isolation_level=None)) as con:
         player.confine(con)
@@ -130,10 +135,12 @@ def _play(order: PlayOrder) -> dict[str, object]:
 
 
 def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:
-    """Return an execution on the player's only connection, with the values of the past."""
+    """Return the execution on the player's only connection, with values of the same rank in the
+    copy.
+    """
     parameters = one.parameters
     if ranks and one.is_known and one.text and isinstance(parameters, tuple | dict):
-        # A value that SQLite cannot take is left out when it is played.
+        # The player later skips values that SQLite rejects.
         with muted(), suppress(sqlite3.Error, ValueError, OverflowError):
             parameters = ranks.values(one.text, parameters)
     process, connection = ONLY
@@ -141,7 +148,7 @@ def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:
 
 
 def main(path: str) -> None:
-    """Play an order, and write the result."""
+    """Read a PlayOrder from a file, play it, and write the result."""
     given = json.loads(Path(path).read_text())
     given["pragmas"] = ()
     order = PlayOrder(**given)

@@ -1,6 +1,7 @@
-"""The past of a database: the first rows of each table, and what they refer to.
+"""Reduce a database to its past: the first rows of each table, and the rows to which they refer.
 
-A sample of random rows would thin both sides of a join. The first rows are the database as it was.
+A random sample would thin out both sides of a join. The first rows resemble the database at an
+earlier time.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SMALL_ROWS = 16
-"""Tables with at most so many rows stay whole, such as a table of settings."""
+"""Tables with at most this many rows, such as a table of settings, keep all rows."""
 
 FEW_ROWS, FEW_SHARE = 50, 16
-"""A value is near an end of its column if at most so many rows, and one in FEW_SHARE rows, are
-beyond it.
+"""A value is near an end of its column if at most FEW_ROWS rows, and at most one in FEW_SHARE rows,
+are beyond it.
 """
 
 BY_RANK = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
@@ -33,10 +34,10 @@ TRIGGERS = "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger' ORDE
 
 
 def keep_first(con: sqlite3.Connection, share: int) -> None:
-    """Delete rows, so that the first 1/share of each table remains, by rowid.
+    """Keep the first 1/share of each table's rows, by rowid, and delete all others.
 
-    Rows to which the remaining rows refer stay as well. Virtual tables, and tables without rowid,
-    stay whole.
+    Rows to which the remaining rows refer are kept as well. Virtual tables and WITHOUT ROWID tables
+    keep all rows.
 
     Args:
         con: a connection to a copy, in autocommit mode and without enforced foreign keys.
@@ -66,7 +67,7 @@ def keep_first(con: sqlite3.Connection, share: int) -> None:
 
 
 def tables_with_rowid(con: sqlite3.Connection) -> list[str]:
-    """Return the ordinary tables that have rowids, without those that belong to virtual tables."""
+    """Return the ordinary tables with rowids, without the shadow tables of virtual tables."""
     found = con.execute(TABLES).fetchall()
     virtual = tuple(f"{name}_" for name, root in found if not root)
     ordinary = [
@@ -91,7 +92,7 @@ def _has_rowid(con: sqlite3.Connection, table: str) -> bool:
 
 
 def _keep_parents(con: sqlite3.Connection, child: str, tables: dict[str, str]) -> int:
-    """Keep the rows to which a table's kept rows refer. Returns their number."""
+    """Keep the rows to which a table's kept rows refer. Return the number of added rows."""
     before = con.total_changes
     keys: dict[int, list[tuple[str, str, str | None]]] = {}
     for id_, _, parent, column, to, *_ in con.execute(f"PRAGMA foreign_key_list({quoted(child)})"):
@@ -104,7 +105,7 @@ def _keep_parents(con: sqlite3.Connection, child: str, tables: dict[str, str]) -
         pairs = " AND ".join(
             f"p.{quoted(to) if to else 'rowid'} = c.{quoted(column)}" for _, column, to in columns
         )
-        with suppress(sqlite3.OperationalError):  # the key names columns that do not exist
+        with suppress(sqlite3.OperationalError):  # the foreign key names a missing column
             con.execute(
                 f"INSERT OR IGNORE INTO {tables[parent]} SELECT p.rowid FROM {tables[child]} AS k"
                 f" JOIN main.{quoted(child)} AS c ON c.rowid = k.id"
@@ -114,7 +115,7 @@ def _keep_parents(con: sqlite3.Connection, child: str, tables: dict[str, str]) -
 
 
 class Ranks:
-    """Finds the values of the past that stand where the given values stand in the whole database.
+    """Replaces values by values of the same rank in the smaller copy.
 
     Args:
         whole: a connection to the whole database.
@@ -134,7 +135,7 @@ class Ranks:
     def values(
         self, text: str, given: tuple[object, ...] | dict[object, object]
     ) -> tuple[object, ...] | dict[object, object]:
-        """Return a statement's parameters with the values of the past."""
+        """Return a statement's parameters with values of the same rank in the copy."""
         found: dict[object, object] = {}
         found.update(given if isinstance(given, dict) else enumerate(given))
         for key, table, column in self._compared(text):
@@ -143,15 +144,15 @@ class Ranks:
         return found if isinstance(given, dict) else tuple(found.values())
 
     def _compared(self, text: str) -> Iterator[tuple[object, str, str]]:
-        """Yield the place or name of each parameter that is compared with a column, the table and
-        the column.
+        """For each parameter compared with a column, yield its position or name, the table and the
+        column.
         """
         before = _names_before(text)
         keys = _keys_of_parameters(text)
         for one in comparisons_of(text):
             if one.operator not in BY_RANK:
                 continue
-            end = one.right_range.stop  # of BETWEEN, AND and the second value follow
+            end = one.right_range.stop  # after BETWEEN's first value: AND, second value
             last = one.tokens[end + 1 : end + 2] if one.operator == "BETWEEN" else ()
             sides = (one.left, (*one.right, *last)), (one.right, one.left)
             for column_side, value_side in sides:
@@ -164,7 +165,9 @@ class Ranks:
                         yield keys[token.start], table, column
 
     def _table_of(self, operand: Sequence[Token], column: str, before: dict[str, list[str]]) -> str:
-        """Return the table of a column; "" if unknown. An alias follows its table's name."""
+        """Return the table of a column; "" if unknown. An alias is resolved to the name before
+        it.
+        """
         alias = operand[-3].named if len(operand) > 2 else ""
         names = [alias, *before.get(alias, ())] if alias else list(before)
         return next((name for name in names if column in self._columns.get(name, ())), "")
@@ -176,8 +179,8 @@ class Ranks:
         return self._known[key]
 
     def _same_rank(self, table: str, column: str, value: object) -> object:
-        """Return the value at the same place. A value that only few rows are above, or below, keeps
-        the distance from that end: the ten newest orders stay ten.
+        """Return the copy's value with the same rank. A value near an end of its column keeps its
+        distance from this end, so that the ten newest orders stay ten.
         """
         name, source = quoted(column), quoted(table)
         counts = f"count(*) FILTER (WHERE {name} <= ?), count({name})"
@@ -201,7 +204,7 @@ class Ranks:
 
 
 def _names_before(text: str) -> dict[str, list[str]]:
-    """Return the names before each name of a statement, in their order."""
+    """Return the names that directly precede each name in a statement."""
     found: dict[str, list[str]] = {}
     tokens = [token for token in tokens_of(text) if token.keyword != "AS"]
     for first, second in pairwise(tokens):
@@ -211,7 +214,7 @@ def _names_before(text: str) -> dict[str, list[str]]:
 
 
 def _keys_of_parameters(text: str) -> dict[int, object]:
-    """Return the place (from 0) or name of each parameter, by its offset in the text."""
+    """Return the position (from 0) or name of each parameter, by its offset in the text."""
     found: dict[int, object] = {}
     largest = 0
     for token in tokens_of(text):

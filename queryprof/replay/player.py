@@ -1,11 +1,12 @@
-"""The player: execute a workload on a database, in a process of its own.
+"""The player: a separate process that executes a workload on a copy of a database.
 
 queryprof.replay.replaying starts it with the path of a `PlayOrder` in JSON. Each statement is
-executed alone, under an authorizer that confines it to the copy, because a workload may come from a
-stranger.
+executed alone, under an authorizer that confines it to the copy, because a workload may be
+untrusted.
 
-Transactions are reproduced. If a connection was in a transaction after an execution but not before,
-and the execution is not a BEGIN, the driver began the transaction, so the player begins it as well.
+The player reproduces transactions. If a connection was in a transaction after an execution but not
+before, and the statement is not a BEGIN, the driver began the transaction. The player then also
+executes a BEGIN.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
 TRANSACTION_VERBS = BEGINS | {"COMMIT", "END", "ROLLBACK", "RELEASE"}
 FAILS_HERE = "fails here, but not when it was recorded"
 OVERTIME = "took much longer than when it was recorded"
-"""Why later executions of a text are skipped after the first one was interrupted."""
+"""The reason for skipping later executions of a statement after one was interrupted."""
 
 PATIENCE_S, PATIENCE_SHARE, MAX_PATIENCE_S = 60.0, 20.0, 3600.0
 """An execution is interrupted after PATIENCE_S plus PATIENCE_SHARE times its recorded duration. The
-second part is limited to MAX_PATIENCE_S, because a workload may contain any time.
+second part is limited to MAX_PATIENCE_S, because an untrusted workload may contain any duration.
 """
 
 GRACE_S = 5.0
-"""SQLite notices an interrupt only between two steps. A player that is still in a step after this
-time is ended.
+"""SQLite notices an interrupt only between two VM steps. If a step goes on for longer than this,
+the process ends itself.
 """
 
 LOOK_S = 0.5
@@ -60,21 +61,22 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PlayOrder:
-    """What to play.
+    """The settings of a player: the workload, the database, and the path of the result.
 
     Attributes:
         recorded_trace: the trace next to the workload.
         recorded_database: the path of the database in the workload.
         database: the copy.
-        pragmas: name and value, for each connection.
-        workers: threads, each with its own connections; 1 keeps the recorded order.
-        seconds: play repeatedly for this time; 0: once.
+        pragmas: (name, value) pairs to set on each connection.
+        workers: the number of threads, each with its own connections. A single worker keeps the
+            recorded order.
+        seconds: play repeatedly for this time; 0 to play once.
         output_trace: where to keep a trace of the replay; "" for none.
         result: where to write a `ReplayResult` as JSON.
-        time_s: limit of the processor time.
+        time_s: limit of the process's CPU time.
         file_bytes: size limit of each file.
-        share: keep the first 1/share of the rows (queryprof.replay.growing).
-        whole: URI of the whole database, of which `database` keeps a share.
+        share: reduce the copy to the first 1/share of the rows (queryprof.replay.growing).
+        whole: URI of the original database with all rows.
     """
 
     recorded_trace: str
@@ -96,11 +98,12 @@ class ReplayResult:
     """The result of a replay.
 
     Attributes:
-        statements: executions, except statements that only begin or end a transaction.
+        executions: all executions that were played. statements: executions except statements that
+            begin or end a transaction.
         database_s: time in the driver, added up over all threads.
-        began_unix_s, ended_unix_s: start of the first execution, end of the last.
+        began_unix_s, ended_unix_s: start and end of the replay.
         left_out: number of skipped executions, by reason.
-        digests: hash of the rows, in order, for each text that reads.
+        digests: a hash of all result rows, in order, for each statement that returned rows.
     """
 
     executions: int = 0
@@ -146,7 +149,7 @@ class Player:
         self.played.digests = {text: one.hexdigest() for text, one in self._hashes.items()}
 
     def begin(self, identity: object) -> None:
-        """Begin a transaction, which ends without a commit when the player closes."""
+        """Begin a transaction. Closing the player rolls it back."""
         self._open_connection(identity).execute("BEGIN")
 
     def close_one(self, identity: object) -> None:
@@ -155,7 +158,7 @@ class Player:
             connection.close()
 
     def play(self, one: Execution, keeps_rows: bool) -> None:
-        """Play one execution. Executions that cannot be played are skipped and counted."""
+        """Play one execution. If it cannot be played, skip and count it."""
         reason = self._reason_not_playable(one)
         if reason:
             self.played.left_out[reason] += 1
@@ -206,7 +209,7 @@ class Player:
         return connection
 
     def confine(self, connection: sqlite3.Connection) -> None:
-        """Confine a connection to the database: its schema may come from a stranger."""
+        """Restrict a connection to its own database, because the schema may be untrusted."""
         connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
         self._authorize(connection)
 
@@ -218,8 +221,8 @@ class Player:
             connection.set_authorizer(self._authorizer)
 
     def interrupt(self) -> None:
-        """Interrupt an execution that takes much longer than recorded, and end the process if the
-        execution goes on.
+        """Interrupt an execution that takes much longer than recorded. If it still goes on after
+        GRACE_S, end the process.
         """
         if not (runs := self._runs):
             return
@@ -254,7 +257,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.state == INSIDE and not is_inside and verb_of(text) not in BEGINS:
         connection.execute("BEGIN")
     if one.operation == "executescript":
-        if is_inside:  # like the driver
+        if is_inside:  # as the driver does
             connection.execute("COMMIT")
         for statement in split_script(text):
             connection.execute(statement).fetchall()
@@ -267,7 +270,9 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
 
 
 def split_script(script: str) -> list[str]:
-    """Return the statements of a script. SQLite decides where each is complete."""
+    """Return the statements of a script. sqlite3.complete_statement() decides where a statement
+    ends.
+    """
     found: list[str] = []
     start = 0
     while (end := script.find(";", start)) >= 0:
@@ -281,7 +286,7 @@ def split_script(script: str) -> list[str]:
 
 
 def executions_on_database(order: PlayOrder) -> list[Execution]:
-    """Return the executions on the database, in order."""
+    """Return the workload's executions on the recorded database, by start."""
     operations = ("execute", "executemany", "executescript", "commit", "rollback", "close")
     return [
         one
@@ -291,7 +296,7 @@ def executions_on_database(order: PlayOrder) -> list[Execution]:
 
 
 def group_by_transaction(executions: Iterable[Execution]) -> list[list[Execution]]:
-    """Group executions into transactions. Each must be executed by one connection."""
+    """Group executions into transactions, because each transaction must run on one connection."""
     open_units: dict[object, list[Execution]] = {}
     units: list[list[Execution]] = []
     for one in executions:
@@ -325,7 +330,7 @@ def play_workload(order: PlayOrder) -> ReplayResult:
 
 
 def watch_players(players: Sequence[Player]) -> None:
-    """Interrupt executions that take too long, for ever."""
+    """Interrupt executions that take too long. This never returns."""
     while True:
         time.sleep(LOOK_S)
         for player in players:
@@ -336,7 +341,7 @@ def _play_in_turn(executions: Sequence[Execution], player: Player) -> None:
     ends = {one.identity: number for number, one in enumerate(executions)}
     for number, one in enumerate(executions):
         player.play(one, keeps_rows=True)
-        if ends[one.identity] == number:  # the garbage collector may have closed it unnoticed
+        if ends[one.identity] == number:  # the program may never have called close()
             player.close_one(one.identity)
     player.close()
 
@@ -344,7 +349,7 @@ def _play_in_turn(executions: Sequence[Execution], player: Player) -> None:
 def _play_together(
     order: PlayOrder, executions: Sequence[Execution], players: Sequence[Player]
 ) -> None:
-    """Give each thread that becomes free the next transaction."""
+    """Play transactions in several threads. Each free thread takes the next transaction."""
     units = group_by_transaction(executions)
     turn, lock = count(), threading.Lock()
     end_s = time.perf_counter() + order.seconds
@@ -372,7 +377,7 @@ def _play_together(
 
 
 def _execution_for_worker(one: Execution, worker: int) -> Execution:
-    """Return an execution that uses the worker's own connection and does not close it."""
+    """Return the execution on the worker's own connection. A close becomes a rollback."""
     operation = "rollback" if one.operation == "close" else one.operation
     return replace(one, process=worker, connection=0, operation=operation)
 

@@ -1,7 +1,7 @@
 """Find pragmas that make a workload faster: a 2^k factorial experiment of replays.
 
-The method is Jain's: see `statistics/factorial.py`. Effects on times multiply, so the model uses
-logarithms.
+See `statistics/factorial.py` for the method (R. Jain). Effects on times multiply, so the model is
+multiplicative.
 """
 
 from __future__ import annotations

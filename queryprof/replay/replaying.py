@@ -23,7 +23,7 @@ from queryprof.replay.player import FAILS_HERE, PlayOrder, ReplayResult
 from queryprof.replay.workload import Execution, Workload, read_workload
 
 FILE_PRAGMAS = frozenset({"page_size", "journal_mode", "auto_vacuum"})
-"""Pragmas that belong to the file. They are set once, before the copy is used."""
+"""Pragmas that are stored in the database file. They are set once, before the replay."""
 
 PACKAGE = str(Path(__file__).parents[1])
 PLAYER = (
@@ -31,18 +31,20 @@ PLAYER = (
     "find_spec('queryprof') or sys.path.append(sys.argv[1])\n"
     "from importlib import import_module; import_module(sys.argv[3]).main(sys.argv[2])"
 )
-"""Source code of the player's process. Without the current directory and the environment's Python
-settings, it may not find the package by itself.
+"""Source code of the player's process. It runs with `python -I`, so it may need the path to find
+the package.
 """
 
 BASE_TIME_S, TIME_SHARE = 3600.0, 100.0
-"""Limit of a player's processor time: a fixed part, plus a multiple of the recording's time."""
+"""The limit of a player's CPU time is BASE_TIME_S plus TIME_SHARE times the recorded time."""
 
 MAX_TIME_S = 7 * 24 * 3600.0
-"""Maximum of this limit, whatever time the recording claims."""
+"""The maximum CPU time limit, because an untrusted workload may contain any duration."""
 
 BASE_FILE_BYTES, FILE_SHARE = 1 << 30, 4
-"""Size limit of a file: a fixed part, plus a multiple of the database and the workload together."""
+"""The size limit of a file is BASE_FILE_BYTES plus FILE_SHARE times the size of database and
+workload.
+"""
 
 NAME = re.compile(r"\w+")
 VALUE = re.compile(r"-?\w+")
@@ -53,8 +55,8 @@ class ReplaySetting:
     """The settings of a replay.
 
     Attributes:
-        pragmas: name and value.
-        indexes: SQL that is executed on the copy first.
+        pragmas: (name, value) pairs.
+        indexes: SQL to execute on the copy before the replay.
         library: a shared library of SQLite to load instead of Python's own.
     """
 
@@ -68,7 +70,9 @@ class Replay:
     """A workload, and the database to replay it on.
 
     Attributes:
-        sites: the first line that executed each text.
+        recorded: the path of the database in the workload. recorded_s: total recorded time of its
+            executions. is_cut: whether the workload reached its size limit. sites: the first call
+            site ("file:line") of each statement.
         bytes: size of the workload's files.
     """
 
@@ -87,7 +91,7 @@ def load_replay(trace: str, database: str) -> Replay:
 
     Raises:
         TraceError: there is no workload, or it is damaged.
-        ProofError: the database does not exist, or the workload belongs to others.
+        ProofError: the database does not exist, or the workload belongs to other databases.
     """
     if not Path(database).is_file():
         why = "is not a regular file" if Path(database).exists() else "no such file"
@@ -122,7 +126,7 @@ def _recorded_path(workload: Workload, database: str) -> str:
         if os.path.realpath(path) == wanted:
             return path
     if len(found) == 1:
-        return next(iter(found))  # the file is a copy of the database, from before the recording
+        return next(iter(found))  # `database` is a copy
     listed = ", ".join(path for path, _ in found.most_common(3))
     if not listed:
         is_known = any(one.database is not None for one in workload.executions)
@@ -145,12 +149,12 @@ def play_on_copy(
     workers: int = 1,
     seconds: float = 0.0,
 ) -> ReplayResult:
-    """Play a workload once, on a fresh copy that is removed afterwards.
+    """Play a workload on a fresh copy of its database, and remove the copy afterwards.
 
     Args:
         profile: where to keep a trace; "" for none.
-        workers: threads that play.
-        seconds: play repeatedly for this time; 0: once.
+        workers: the number of threads that play transactions.
+        seconds: play repeatedly for this time; 0 to play once.
 
     Raises:
         ProofError: the copy cannot be made, the player fails, or the workload belongs to another
@@ -179,10 +183,10 @@ def play_order(
     module: str,
     profile: str = "",
 ) -> dict[str, Any]:
-    """Start a player on a fresh copy, wait for it, and return its result.
+    """Start a player on a fresh copy, wait for its end, and return its result.
 
     Args:
-        changed: completes the order.
+        changed: a function that adapts the order.
         module: the player's module, whose main() gets the path of the order.
         profile: where to keep a trace; "" for none.
 
@@ -205,7 +209,7 @@ def play_order(
             )
         )
         player = _start(order, setting, module)
-        try:  # the player ends when its standard input closes
+        try:  # kill the player if this process is interrupted
             errors = player.stderr.read() if player.stderr else ""
             player.wait()
         finally:
@@ -227,7 +231,7 @@ def _most_s(recorded_s: float) -> float:
 
 @contextmanager
 def _temporary_folder() -> Iterator[str]:
-    """Yield a folder for a copy. It is removed when this process ends. Raises ProofError."""
+    """Yield a temporary folder for a copy, and remove the folder at the end. Raises ProofError."""
     try:
         with temporary_folder() as folder:
             yield folder
@@ -236,7 +240,9 @@ def _temporary_folder() -> Iterator[str]:
 
 
 def _refuse_failing_workload(replay: Replay, found: ReplayResult) -> None:
-    """Raise ProofError if most of the workload fails, for example with another schema."""
+    """Raise ProofError if most of the workload failed, for example because the schema is
+    different.
+    """
     missing = [
         reason
         for reason in found.left_out
@@ -259,7 +265,7 @@ def _refuse_failing_workload(replay: Replay, found: ReplayResult) -> None:
 
 
 def _start(order: PlayOrder, setting: ReplaySetting, module: str) -> subprocess.Popen[str]:
-    """Start a player. It ends by itself."""
+    """Start a player process. It ends after it has written its result."""
     path = f"{order.result}-order"
     Path(path).write_text(json.dumps(asdict(order)))
     environment = {**os.environ, "QUERYPROF": "", "QUERYPROF_WORKLOAD": ""}
@@ -299,7 +305,7 @@ def _copy_database(database: str, copy: str, setting: ReplaySetting) -> None:
 
 
 def _back_up(database: str, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Copy a database. Raises ProofError if it cannot be read."""
+    """Copy a database. Raises ProofError if the database cannot be read."""
     try:
         source.backup(target, progress=_refuse_locked)
     except sqlite3.Error as error:
@@ -307,12 +313,12 @@ def _back_up(database: str, source: sqlite3.Connection, target: sqlite3.Connecti
 
 
 def _refuse_locked(status: int, _remaining: int, _pages: int) -> None:
-    """End a backup that would otherwise retry a locked database forever."""
+    """Stop the backup if the database is locked. It would otherwise retry forever."""
     if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise sqlite3.OperationalError("database is locked")
 
 
 def texts_with_different_rows(runs: Sequence[ReplayResult]) -> list[str]:
-    """Return the texts whose rows differ between runs."""
+    """Return the statements whose rows differ between replays."""
     texts = {text for run in runs for text in run.digests}
     return sorted(text for text in texts if len({run.digests.get(text) for run in runs}) > 1)

@@ -16,7 +16,8 @@ def search_workers(
     interval_s: float,
     most_intervals: int,
 ) -> tuple[tuple[WorkersResult, ...], int]:
-    """Search until the result is settled, or for `most_intervals` intervals.
+    """Replay with different numbers of workers until the search is settled, at most
+    `most_intervals` times.
 
     Returns:
         The operations per second for each number of workers, and the best number.
@@ -30,7 +31,7 @@ def search_workers(
         run = play_on_copy(replay, setting, workers=workers, seconds=interval_s)
         speed = run.executions / run.wall_s
         if interval < WARM_UP_INTERVALS:
-            continue  # the file is not in memory yet
+            continue  # warm up the file cache
         observed.setdefault(workers, []).append(speed)
         search.observe(speed)
         if search.is_settled:

@@ -1,7 +1,7 @@
-"""Workloads: every execution of a process in order, in a file next to the trace.
+"""Read workloads: files next to a trace, each with all executions of one process in order.
 
-A file begins with the line `queryprof workload 2`. Records follow, in the machine's byte order,
-each with its kind in one byte:
+A file begins with the line `queryprof workload 2`. Records in the machine's byte order follow. Each
+begins with its kind in one byte:
 
     T  a text: its length (32 bits), UTF-8. Texts are numbered from 1.
     C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in
@@ -41,11 +41,11 @@ NUMBER, INTEGER, FLOAT = struct.Struct("=I"), struct.Struct("=q"), struct.Struct
 IDENTITY, SERVED = struct.Struct("=Q"), struct.Struct("=Qq")
 
 UNKNOWN, OUTSIDE, INSIDE = 0, 1, 2
-"""Whether a connection is in a transaction."""
+"""The transaction state of a connection after an execution."""
 
 
 class UnknownValue:
-    """A value that was not recorded."""
+    """Stands for a value, or for parameters, that were not recorded."""
 
 
 Parameters = tuple[object, ...] | dict[object, object] | list[object] | None | type[UnknownValue]
@@ -56,14 +56,14 @@ class Execution:
     """One execution, commit, rollback or close.
 
     Attributes:
-        process: the number of its file.
-        thread, connection: identities within the process.
-        database: the file; "" in memory; None if unknown.
-        text: the original SQL; None without SQL.
-        parameters: for executemany, a list with each execution's parameters. Unknown if not
-            recorded.
+        process: the number of the process's workload file.
+        thread, connection: ids that are unique within the process.
+        database: the path of the database; "" if in memory; None if unknown.
+        text: the original SQL; None if the operation has no SQL.
+        parameters: a tuple or dict; for executemany, a list with the parameters of each execution;
+            UnknownValue if not recorded.
         state: the connection's transaction state afterwards.
-        path: the program's own frames, innermost first.
+        path: the frames of the program's own code, innermost first.
         rows: number of rows that the program read; None if unknown.
     """
 
@@ -83,7 +83,7 @@ class Execution:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Identity of the execution's connection in the whole workload."""
+        """The key of the execution's connection, unique in the whole workload."""
         return self.process, self.connection
 
     @property
@@ -102,8 +102,8 @@ class Workload:
     """The executions of all processes, by start.
 
     Attributes:
-        is_cut: whether executions are missing at the end.
-        bytes: size of its files.
+        is_cut: whether executions are missing at the end of a file.
+        bytes: total size of the workload's files.
     """
 
     executions: tuple[Execution, ...]
@@ -112,13 +112,13 @@ class Workload:
 
 
 def workload_prefix(trace: str) -> str:
-    """Return the common start of the paths of a trace's workloads."""
+    """Return the common prefix of the paths of a trace's workload files."""
     return f"{trace}-workload-"
 
 
 def remove_workloads(trace: str) -> None:
-    """Remove the workloads next to a trace. Raises TraceError if another kind of file has
-    the name.
+    """Remove the workload files next to a trace. Raises TraceError if a file with such a name is
+    not a workload.
     """
     paths = glob.glob(glob.escape(workload_prefix(trace)) + "*")
     for path in paths:
@@ -129,8 +129,8 @@ def remove_workloads(trace: str) -> None:
 
 
 def _is_workload(path: str) -> bool:
-    """Return whether a file is a workload of any version. A file is empty if its process was
-    killed.
+    """Return whether a file is a workload of any version. An empty file counts, because a killed
+    process may leave one.
     """
     try:
         start = content_of(path, len(MAGIC))
@@ -173,7 +173,7 @@ def read_workload(trace: str) -> Workload:
 
 
 class _WorkloadReader:
-    """Reads one file. Ignores an incomplete record at its end."""
+    """Reads one workload file. An incomplete record at its end is ignored."""
 
     def __init__(self, content: bytes, process: int) -> None:
         self._content, self._process = content, process
@@ -188,12 +188,12 @@ class _WorkloadReader:
         self.is_damaged = False
 
     def executions(self) -> Iterator[Execution]:
-        """Yield the executions with their rows."""
+        """Yield the executions with their numbers of rows."""
         for serial, execution in self._executions:
             yield execution(rows=self._rows.get(serial))
 
     def read(self) -> None:
-        """Read the file. Raises various exceptions if it is damaged."""
+        """Read the whole file. Raises various exceptions if the file is damaged or incomplete."""
         while self.at < len(self._content):
             kind = self._byte()
             if kind == "T":
@@ -205,7 +205,7 @@ class _WorkloadReader:
                 number, frames = self._take(NUMBER)[0], self._take(NUMBER)[0]
                 self._paths[number] = tuple(self._frame() for _ in range(frames))
             elif kind == "E":
-                self.is_cut = True  # until its last byte is read
+                self.is_cut = True  # until the record is complete
                 self._executions.append(self._execution())
                 self.is_cut = False
             elif kind == "R":
@@ -239,7 +239,9 @@ class _WorkloadReader:
         return Frame(function, file, self._take(NUMBER)[0])
 
     def _execution(self) -> tuple[int, partial[Execution]]:
-        """Return the serial number, and the execution without its rows."""
+        """Return the serial number of an execution, and the execution without its number of
+        rows.
+        """
         fixed = self._take(FIXED)
         start, duration, connection, text, thread, operation, failed, state, path, serial = fixed
         parameters = self._parameters()
@@ -266,8 +268,8 @@ class _WorkloadReader:
         """Return the parameters of an execution.
 
         Args:
-            is_one: whether these parameters belong to an executemany, so that they cannot contain a
-                further list.
+            is_one: whether these are the parameters of one execution in an executemany, which
+                cannot be a list.
         """
         kind = self._byte()
         if kind in "0?":

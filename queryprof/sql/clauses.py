@@ -1,4 +1,4 @@
-"""Find the clauses of a statement, and what it compares."""
+"""Find the clauses and comparisons of a statement."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
 BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
-"""Keywords before the parenthesis of a query whose rows become the statement's rows. For other
-queries, only a value is used.
+"""Keywords before a parenthesized query whose rows become the statement's rows. All other
+subqueries only provide a value.
 """
 
 ADDS_UP = frozenset(
@@ -33,8 +33,8 @@ ADDS_UP = frozenset(
         "JSON_GROUP_OBJECT",
     }
 )
-"""Aggregate functions. Only SQLite knows the program's own aggregate functions
-(IndexHelp.is_aggregate).
+"""Aggregate functions. Aggregate functions that the program defines itself are unknown here (see
+IndexHelp.is_aggregate).
 """
 
 COMPARES = frozenset(
@@ -87,8 +87,8 @@ AROUND_OPERANDS = frozenset(
     }
 )
 MAX_DEPTH = 40
-"""Maximum number of parentheses around a comparison. Deeper comparisons are skipped, because each
-of them may be part of the operands of all outer comparisons.
+"""Maximum depth of parentheses around a comparison. Deeper comparisons are skipped, because the
+operands of every outer comparison would repeat them.
 """
 
 NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
@@ -116,8 +116,9 @@ class Clauses:
     """The clauses of a statement.
 
     Attributes:
-        chooses, groups, orders, limits, skips: whether a query whose rows become the statement's
-            has WHERE, GROUP BY, ORDER BY, LIMIT, or an offset.
+        chooses: whether any query in the statement has WHERE. groups, orders, limits, skips:
+            whether a query whose rows become the statement's rows has GROUP BY, ORDER BY, LIMIT or
+            OFFSET.
         adds_up: whether the statement calls a function of ADDS_UP, which reads all rows.
         changed: the table to which the statement writes, in lower case; "" for none.
     """
@@ -133,7 +134,7 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class ComparedOperands:
-    """Two compared operands; for SET, the column and the assigned value.
+    """A comparison of two operands, or an assignment in SET (a column and its value).
 
     Attributes:
         clause: the keyword of the clause: WHERE, ON, SET, ...
@@ -190,7 +191,7 @@ def clauses_of(statement: str) -> Clauses:
 
 
 def verb_of(statement: str) -> str:
-    """Return a statement's verb in capitals; for WITH, the verb after it; "" without a verb."""
+    """Return a statement's verb in capitals, after any WITH clause; "" without a verb."""
     first = first_token(statement)
     if first is None or first.keyword != "WITH":
         return first.keyword if first else ""
@@ -213,7 +214,7 @@ def _from_verb(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _changed_table(outside: Sequence[Token]) -> str:
-    """Return the table that is written to, given the tokens from the verb on."""
+    """Return the table to which a statement writes. `outside` has its tokens from the verb on."""
     verb = outside[0].keyword if outside else ""
     if verb not in WRITES:
         return ""
@@ -282,7 +283,7 @@ def first_table(statement: str) -> str:
 
 
 def tables_by_alias(statement: str) -> dict[str, str]:
-    """Return the word before each name. It may be the table of an alias."""
+    """Map each name to the word before it, which may be the table that the name is an alias for."""
     tokens = [token for token in tokens_of(statement) if token.keyword != "AS"]
     return {
         second.named: first.named
@@ -292,7 +293,7 @@ def tables_by_alias(statement: str) -> dict[str, str]:
 
 
 def contains_query(operand: Sequence[Token]) -> bool:
-    """Return whether an operand contains a query, whose names belong to other tables."""
+    """Return whether an operand contains a subquery, whose names may belong to other tables."""
     return "SELECT" in keywords_of(operand)
 
 
@@ -303,7 +304,7 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
 def compared_columns(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
     """Return the columns of a table that a statement compares.
 
-    The table may be given by an alias. With `is_only`, columns without a table name count as well.
+    `table` may be an alias. With `is_only`, columns without a table name are included.
     """
     name = table.lower().rpartition(".")[2]
     found = [
@@ -347,7 +348,7 @@ def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
 
 
 def operand_text(statement: str, operand: Sequence[Token]) -> str:
-    """Return an operand's text, without the names of tables before columns."""
+    """Return an operand's text without the table names that qualify columns."""
     parts: list[str] = []
     end = operand[0].start if operand else 0
     place = 0
@@ -365,7 +366,7 @@ def operand_text(statement: str, operand: Sequence[Token]) -> str:
 
 
 def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
-    """Return the place of each parenthesis's partner; the last token's place without a partner."""
+    """Return the partner's index of each parenthesis; the last index for an unclosed one."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):
@@ -380,7 +381,7 @@ def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
 def _operand_end(
     tokens: Sequence[Token], partners: Mapping[int, int], place: int, step: int
 ) -> int:
-    """Return the first place after an operand that begins at `place`. Skips parentheses."""
+    """Return the first index past the operand at `place`, in the direction of `step`."""
     depth = tokens[place].depth if 0 <= place < len(tokens) else 0
     while 0 <= place < len(tokens):
         token = tokens[place]

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """Quote a name for SQL, whatever its characters are."""
+    """Quote a name for SQL. The name may contain any characters."""
     return '"' + name.replace('"', '""') + '"'

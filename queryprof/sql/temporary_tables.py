@@ -1,4 +1,4 @@
-"""The temporary tables that statements create."""
+"""Find the temporary tables that statements create."""
 
 from __future__ import annotations
 

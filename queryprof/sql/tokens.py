@@ -1,4 +1,4 @@
-"""The tokens of a statement, like SQLite's tokenizer
+"""Split a statement into tokens, as SQLite's tokenizer does
 (https://www.sqlite.org/draft/tokenreq.html).
 """
 
@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 MAX_CHARACTERS = 10_000
-"""Length limit of a statement. The rest is ignored."""
+"""Only this many characters of a statement are parsed; the rest is ignored."""
 
 SHORT_CHARACTERS = 1000
 """Maximum length of a short statement, in characters."""
 
 Made = TypeVar("Made")
 
-# Unterminated comments and strings end with the text, so that each character is scanned once.
+# An unterminated comment or string extends to the end, so that each character is scanned only once.
 _TOKEN = re.compile(
     r"""  # the kinds of tokens
         (?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
@@ -37,7 +37,7 @@ class Token(NamedTuple):
     Attributes:
         kind: text, name (quoted), parameter, word (a keyword or a name), number or sign.
         start: offset in the statement.
-        depth: number of parentheses around it. A parenthesis does not count itself.
+        depth: the number of parentheses around the token. A parenthesis does not count itself.
     """
 
     kind: str
@@ -47,12 +47,12 @@ class Token(NamedTuple):
 
     @property
     def keyword(self) -> str:
-        """The word in capitals, if it may be a keyword; else ""."""
+        """The token in capitals if it may be a keyword; else ""."""
         return self.text.upper() if self.kind == "word" else ""
 
     @property
     def named(self) -> str:
-        """The name in lower case without quotes, if it may be a name; else ""."""
+        """The token in lower case without quotes if it may be a name; else ""."""
         if self.kind == "word":
             return self.text.lower()
         if self.kind != "name":
@@ -62,9 +62,9 @@ class Token(NamedTuple):
 
 
 def cache_by_statement(function: Callable[[str], Made]) -> Callable[[str], Made]:
-    """Cache a function of a statement: many results for short statements, few for long ones.
+    """Cache a function of a statement: many results for short statements, few for long statements.
 
-    This prevents a file with statements of ten thousand tokens from filling the memory.
+    The limit keeps a file of very long statements from filling the memory.
     """
     of_short, of_long = lru_cache(4096)(function), lru_cache(64)(function)
 

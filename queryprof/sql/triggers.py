@@ -1,4 +1,4 @@
-"""Find the triggers that a write fires, from the SQL that created them."""
+"""Find the triggers that a write fires, from the CREATE TRIGGER statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Trigger:
 
     Attributes:
         event: INSERT, UPDATE or DELETE.
-        table: in lower case.
+        table: the table's name in lower case.
         columns: columns whose UPDATE fires the trigger, in lower case; empty for all.
     """
 
@@ -30,7 +30,7 @@ class Trigger:
 
 
 def remaining_triggers(created: Iterable[str]) -> tuple[Trigger, ...]:
-    """Return the triggers that some statements create and do not drop again."""
+    """Return the triggers that statements create and do not drop later."""
     found: dict[str, Trigger] = {}
     for sql in created:
         if trigger := created_trigger(sql):
@@ -47,7 +47,9 @@ def _dropped_trigger(sql: str) -> str:
 
 
 def _unquoted_name(token: Token) -> str:
-    """Return a name as written, without quotes. SQLite accepts a string as a name."""
+    """Return a name without quotes, in its original case. SQLite also accepts a string as a
+    name.
+    """
     text = token.text
     if token.kind not in ("name", "text") or len(text) < 2:
         return text

@@ -1,8 +1,9 @@
 """The uncertainty of a change between two sets of runs: a bootstrap interval of the ratio of means.
 
 The method is the percentile interval of B. Efron and R. Tibshirani, An Introduction to the
-Bootstrap (1993), chapter 13. It draws runs, not single executions. Executions of one run share its
-conditions, such as a busy machine or a cold cache, and would make a change look too certain.
+Bootstrap (1993), chapter 13. It resamples whole runs, not single executions. All executions of a
+run share its conditions, such as a busy machine or a cold cache, so resampling them would make a
+change look too certain.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 After R. Jain, The Art of Computer Systems Performance Analysis (1991), chapters 17 and 18. Every
 factor has two levels, -1 and +1. Each of the 2^k combinations is run r times. The additive model:
 response = q0 + qA xA + qB xB + qAB xA xB + ... + error, where x is the level of a factor. If
-effects multiply, as for times on a slow and a fast disk, the model uses logarithms.
+effects multiply, as they do for times on a slow and a fast disk, the multiplicative model uses
+logarithms of the responses.
 
 This module does not run the trials, and does not know what the levels represent.
 """
@@ -38,9 +39,9 @@ class Effect:
     """The effect of one factor, or of an interaction of several, on the response.
 
     `effect` is half of the difference between the high and the low level, in the response's unit.
-    In the multiplicative model, it is the square root of high / low. `interval` (95%) is None
-    without replications. The sum of squares is in the response's unit squared, or of natural
-    logarithms.
+    In the multiplicative model, `effect` is the square root of high / low. `interval` (95%) is None
+    without replications. `sum_of_squares` is in the response's unit squared or, in the
+    multiplicative model, of natural logarithms. `share` is its share of the total.
     """
 
     factors: tuple[str, ...]
@@ -56,11 +57,12 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The analysis of an experiment. `effects` has the factors first, then the pairs, and so on.
+    """The analysis of an experiment.
 
-    Shares are of the total variation (0 to 1), and are 0 without variation. `mean` is q0: the mean
-    response, or the geometric mean in the multiplicative model. The standard error is the same for
-    all effects and for the mean. In the multiplicative model it refers to logarithms.
+    `effects` has single factors first, then pairs, and so on. Shares are of the total variation (0
+    to 1), and are 0 without variation. `mean` is q0: the mean response, or the geometric mean in
+    the multiplicative model. The standard error applies to the mean and to every effect; in the
+    multiplicative model, it is on the logarithmic scale.
     """
 
     is_multiplicative: bool
@@ -108,9 +110,10 @@ class _ResponseScale:
 
 
 def design_trials(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
-    """Return all trials in the order in which to run them, random within each replication.
+    """Return all trials in the order to run them.
 
-    Changes during the experiment (a cache, the disk's fill) must not look like a factor.
+    The order is random within each replication, so that changes during the experiment (a warm
+    cache, a fuller disk) do not look like a factor.
     """
     _check_factors(factors)
     if replications < 1:
@@ -182,7 +185,7 @@ def _level_combinations(factors: int) -> tuple[Levels, ...]:
 
 
 def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
-    """Return the effect of each choice of factors, which are given by number.
+    """Return the effect of each factor and each interaction. The keys are tuples of factor numbers.
 
     An effect is the mean of the responses, each multiplied by the product of the chosen factors'
     signs.

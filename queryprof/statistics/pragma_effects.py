@@ -21,7 +21,9 @@ RISKS = {
     ("synchronous", "normal"): LAST_COMMITS,
     ("synchronous", "1"): LAST_COMMITS,
 }
-"""Possible losses of a setting: https://www.sqlite.org/pragma.html#pragma_synchronous."""
+"""The possible damage of a crash or power failure with a setting
+(https://www.sqlite.org/pragma.html#pragma_synchronous).
+"""
 
 NOTES = {
     ("journal_mode", "wal"): "not on network file systems; adds two files next to the database",
@@ -47,7 +49,7 @@ class PragmaCombination:
 
     Attributes:
         database_s: database time of each replication.
-        risks: what may be lost with this setting.
+        risks: the possible damage with this setting, in words.
     """
 
     pragmas: tuple[tuple[str, str], ...]
@@ -61,7 +63,7 @@ class PragmaCombination:
 
 @dataclass(frozen=True, slots=True)
 class PragmaExperiment:
-    """The results. The fastest combination comes first."""
+    """The results of an experiment with pragmas. The fastest combination comes first."""
 
     factors: tuple[PragmaFactor, ...]
     effects: Effects

@@ -1,8 +1,8 @@
 """The rank-sum test: whether the values of one sample are larger than another sample's.
 
-The test makes no assumption about the distributions of the samples, except that they are equal
-otherwise (H. B. Mann and D. R. Whitney, "On a test of whether one of two random variables is
-stochastically larger than the other", Annals of Mathematical Statistics 18, 1947).
+The test only assumes that the two distributions are equal if there is no difference (H. B. Mann and
+D. R. Whitney, "On a test of whether one of two random variables is stochastically larger than the
+other", Annals of Mathematical Statistics 18, 1947).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from math import comb, sqrt
 from statistics import NormalDist
 
 MAX_EXACT_PAIRS = 400
-"""Maximum number of value pairs for exact counting. For more pairs, a normal distribution is used,
-whose tails are heavier.
+"""Maximum number of value pairs for exact counting. For more pairs, a normal approximation is used.
+Its tails are heavier.
 """
 
 
 def rank_sum_p_value(rank_sum: float, size: int, others: int) -> float:
-    """Return the probability of a rank sum of at least `rank_sum`, if there is no difference.
+    """Return the probability of a rank sum of at least `rank_sum` if the two samples do not differ.
 
     The sum is over `size` values, ranked together with `others` values from the same distribution.
 
@@ -46,10 +46,8 @@ def rank_higher_p_value(values: Sequence[float], others: Sequence[float]) -> flo
 
 @cache
 def _count_orders(size: int, others: int) -> tuple[int, ...]:
-    """Return the number of orders of the values, by the number of pairs in which the value is
-    larger.
-
-    (Mann and Whitney's recurrence)
+    """Count the orders of `size` and `others` values. Index i has the number of orders with i pairs
+    in which the first sample's value is larger (Mann and Whitney's recurrence).
     """
     if not size or not others:
         return (1,)

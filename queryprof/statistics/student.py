@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution, for 95% intervals of means of few observations.
+"""Quantiles of Student's t distribution, for 95% intervals of the mean of a few observations.
 
 P(|T| > t) with v degrees of freedom is the regularised incomplete beta function I(x; v/2, 1/2) at x
 = v / (v + t²): M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (1964), 26.5.27 and
@@ -18,8 +18,8 @@ MAX_OF_ONE = 13.0
 """A value above the quantile for one degree of freedom (12.7062), which is the largest quantile."""
 
 MANY_DEGREES = 10_000
-"""At this many degrees or more, two terms of a series are exact to 1e-9. The beta function loses
-digits there.
+"""For this many degrees or more, a series is used: two terms are exact to 1e-9, whereas the beta
+function loses digits.
 """
 
 
@@ -37,7 +37,7 @@ def t_95(degrees: float) -> float:
 
 @cache
 def t_quantile(degrees: float, confidence: float) -> float:
-    """Return the t with P(|T| <= t) = `confidence`; otherwise like t_95."""
+    """Return the t with P(|T| <= t) = `confidence`. Precision and errors are as in t_95."""
     if not degrees >= 1:
         raise ValueError(f"{degrees} degrees of freedom: an interval needs at least 1")
     if degrees >= MANY_DEGREES:
@@ -68,10 +68,10 @@ def _two_sided_tail(t: float, degrees: float) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I(x; a, b), for 0 <= x <= 1 and a, b > 0."""
+    """Return the regularised incomplete beta function I(x; a, b), for 0 <= x <= 1 and a, b > 0."""
     if x in (0, 1):
         return float(x)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below this
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only for smaller x
         return 1 - incomplete_beta(1 - x, b, a)
     front = exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)) / a
     return front / _continued_fraction(x, a, b)
@@ -80,7 +80,7 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
 def _continued_fraction(x: float, a: float, b: float) -> float:
     """Compute 1 + d1 / (1 + d2 / (1 + ...)) of 8.17.22, by W. J. Lentz's method (1976).
 
-    The terms vanish after some sqrt(max(a, b)) steps.
+    The method converges in about sqrt(max(a, b)) steps.
     """
     value = upper = 1.0
     lower = 0.0
@@ -101,7 +101,9 @@ def _continued_fraction(x: float, a: float, b: float) -> float:
 
 
 def mean_with_95_interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean, and half the width of its 95% interval; None for a single observation."""
+    """Return the mean and half the width of its 95% interval. The half width is None for a single
+    observation.
+    """
     if len(values) < 2:
         return fmean(values), None
     return fmean(values), t_95(len(values) - 1) * stdev(values) / sqrt(len(values))

@@ -1,12 +1,12 @@
-"""Throughput by number of workers, with means and differences that are robust against dips.
+"""Compute throughput by number of workers, with means and differences that are robust against dips.
 
-In some intervals the system itself pauses (a checkpoint, other programs), so that far fewer
-operations complete. Such an interval counts, but only as if it were at the edge of the normal
-variation. This is one step, from the median, of the estimate in P. J. Huber, Robust Estimation of a
-Location Parameter (1964).
+In some intervals, a checkpoint or another program slows the system, and far fewer operations
+complete. The mean moves such a value to the edge of the normal variation. This is the first step,
+starting at the median, of the estimate in P. J. Huber, Robust Estimation of a Location Parameter
+(1964).
 
 Intervals vary in proportion to their operations. The variation is estimated from all numbers of
-workers together, so a few intervals of each are enough.
+workers together, so a few intervals for each number are enough.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Observations = Mapping[int, Sequence[float]]
 """Operations completed in each interval, by the number of workers."""
 
 EDGE = 2.0
-"""Maximum distance from the median, in deviations. More distant intervals count as if they were at
-this distance.
+"""Maximum distance from the median, in standard deviations. Values further away are moved to this
+distance.
 """
 
 NORMAL_MEDIAN_DEVIATION = NormalDist().inv_cdf(0.75)
-"""Median distance of a normal variable with deviation 1 from its mean: 0.6745."""
+"""Median absolute deviation of the standard normal distribution: 0.6745."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Variation:
     """The variation of intervals with the same number of workers.
 
     Attributes:
-        deviation: relative to the mean (0.05: 5%).
+        deviation: the standard deviation, relative to the mean (0.05 means 5%).
         degrees: degrees of freedom, the number of repetitions used for the estimate.
     """
 
@@ -77,7 +77,7 @@ def estimate_variation(observations: Observations) -> Variation | None:
 
 
 def winsorized_mean(intervals: Sequence[float], deviation: float) -> float:
-    """Return the mean of operations, with outliers moved to the edge."""
+    """Return the mean of the operations per interval, with outliers moved to EDGE."""
     middle = median(intervals)
     edge = EDGE * deviation * middle
     return fmean(min(max(y, middle - edge), middle + edge) for y in intervals)
@@ -94,7 +94,7 @@ def workers_result(
 
 
 def throughput_curve(observations: Observations) -> tuple[WorkersResult, ...]:
-    """Return a point for each number of workers, in order."""
+    """Return the result for each number of workers, in ascending order."""
     varies = estimate_variation(observations)
     return tuple(
         workers_result(workers, observations[workers], varies) for workers in sorted(observations)
@@ -110,5 +110,7 @@ def is_certainly_lower(lower: WorkersResult, higher: WorkersResult) -> bool:
 
 
 def intervals_disagree(intervals: Sequence[float], deviation: float) -> bool:
-    """Return whether intervals differ by more than three deviations of a difference."""
+    """Return whether the largest and smallest interval differ by more than three standard
+    deviations of a difference.
+    """
     return max(intervals) - min(intervals) > 3 * sqrt(2) * deviation * median(intervals)

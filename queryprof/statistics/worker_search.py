@@ -1,7 +1,7 @@
 """Search for the number of workers at which a program completes most operations.
 
-A search needs one figure: the operations completed in an interval (of 2 s, for example) with the
-number of workers that it proposes. Other modules start workers and count operations.
+A search proposes a number of workers and needs one figure: the operations completed in an interval
+(2 s, for example) with this number. Other modules start workers and count operations.
 """
 
 from __future__ import annotations
@@ -41,34 +41,37 @@ class WorkerSearch(Protocol):
 class SteadyWorkerSearch:
     """Measures a few numbers of workers, then numbers around the best, until the best is certain.
 
-    1. Measure up to eight numbers from `lowest` to `highest`, with growing distances, on the way
-       up and again on the way down. The highest comes at the end. So a slow drift of the system
-       hardly changes the order of the numbers.
-    2. If two intervals differ by more than the normal variation, one interval was a dip. Measure
-       more, until most intervals are at the upper end, or until five have shown that the upper
-       interval was the exception.
-    3. Measure the numbers half-way from the best to its measured neighbours, until none is left.
-    4. Repeat the best number and the number that may be better alternately, until the 95% interval
-       of their difference excludes 0, or both have been measured often enough to be called equal.
-       After S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits
-       (2012).
+    1. Measure up to eight numbers from `lowest` to `highest`, with growing distances: first
+        ascending, then descending, and the highest again at the end. This cancels a slow drift of
+        the system.
+    2. If two intervals of a number differ by more than the normal variation, one interval was
+        probably a dip. Repeat the number until most intervals are at the upper end, or until it has
+        five intervals.
+    3. Measure the numbers half-way between the best number and its measured neighbours, until no
+        unmeasured number is left between them.
+    4. Alternate between the best number and its closest rival, until the 95% interval of their
+        difference excludes 0, or both have `ENOUGH` intervals and count as equal. After S.
+        Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits (2012).
 
-    The search ends after `MAX_INTERVALS` at the latest. Among equals, the fewest workers are best.
+    The search ends after at most `MAX_INTERVALS`. Among equal numbers, the smallest is best.
     """
 
     MAX_INTERVALS = 40
     GRID = 8
     DOUBTED = 5
     ENOUGH = 6
-    """Two numbers are equal if they do not differ after this many intervals each."""
+    """Two numbers count as equal if their difference is not certain after this many intervals each.
+    """
 
     EQUAL = 0.02
-    """A share below the best that counts as equal, if the difference is not certain."""
+    """A number within this share of the best throughput counts as equal, if the difference is not
+    certain.
+    """
 
     def __init__(self, lowest: int, highest: int) -> None:
         check_bounds(lowest, highest)
         grid = _geometric_grid(lowest, highest, self.GRID)
-        # The highest comes last, so that it does not run twice in a row.
+        # The highest number comes last, because otherwise it would run twice in a row.
         self._planned = [*grid[1:], *reversed(grid[:-1]), highest]
         self._observations: dict[int, list[float]] = {}
         self._intervals = 0
@@ -77,7 +80,7 @@ class SteadyWorkerSearch:
 
     @property
     def curve(self) -> tuple[WorkersResult, ...]:
-        """The points of all measured numbers of workers."""
+        """The results of all measured numbers of workers."""
         return throughput_curve(self._observations)
 
     def observe(self, operations: float) -> None:
@@ -96,7 +99,7 @@ class SteadyWorkerSearch:
         self.workers = self.best if following is None else following
 
     def _next_number(self, points: tuple[WorkersResult, ...], leader: WorkersResult) -> int | None:
-        """Return the number to measure next; None if nothing is left to learn.
+        """Return the number of workers to measure next; None if the search is finished.
 
         Avoids the current number if possible, because a dip may outlast an interval.
         """
@@ -139,9 +142,10 @@ class SteadyWorkerSearch:
     def _leader_and_rival(
         self, points: tuple[WorkersResult, ...], leader: WorkersResult
     ) -> list[int]:
-        """Return the leader and its most promising rival, the less measured one first.
+        """Return the leader and its most promising rival; the number with fewer intervals comes
+        first.
 
-        Returns [] if no rival can be distinguished from the leader any more.
+        Return [] if every rival is certainly lower, or was measured often enough to count as equal.
         """
         rivals = [
             point
@@ -157,7 +161,9 @@ class SteadyWorkerSearch:
         return [point.workers for point in pair]
 
     def _fewest_equal(self, points: tuple[WorkersResult, ...], leader: WorkersResult) -> int:
-        """Return the fewest workers that are equal to the leader."""
+        """Return the smallest number of workers whose throughput counts as equal to the
+        leader's.
+        """
         least = leader.operations * (1 - self.EQUAL)
         return next(
             point.workers

@@ -1,1 +1,1 @@
-"""Export to a team's own telemetry: Prometheus metrics and OpenTelemetry."""
+"""Export figures to other monitoring systems: Prometheus and OpenTelemetry."""

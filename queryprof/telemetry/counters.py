@@ -1,8 +1,8 @@
-"""Sums over running processes, as counters that never decrease and series that never end.
+"""Sum the activity of running processes as counters that never decrease, in series that never end.
 
-A statement gets its own series when it makes up 1% of the time so far. Its earlier work stays in
-OTHER. If the earlier work moved to the new series, the new counter would start with a jump, and
-OTHER would decrease.
+A statement gets its own series when it has taken 1% of the total time so far. Its earlier work
+stays in the series OTHER. Moving the earlier work would make OTHER decrease, and start the new
+counter with a jump.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MAX_SERIES = 200
 """Maximum number of statements with their own series, over all services."""
 
 MAX_UNPUBLISHED_STATEMENTS = 10_000
-"""Maximum number of statements without a series whose time is tracked. Above this number, the
-statements with the least time start again from 0.
+"""Maximum number of statements (per program) whose time is tracked. Above this number, only the
+half with the most time is kept, and all other statements start again from 0.
 """
 
 OTHER = "(other)"
@@ -29,14 +29,14 @@ LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 
 
 class ProgramNames(NamedTuple):
-    """The program that makes the calls: names in their displayed form."""
+    """The service and version of a program, with control characters escaped."""
 
     service: str
     version: str
 
 
 class SeriesKey(NamedTuple):
-    """The calls that a series counts: the calls of one statement, or OTHER."""
+    """The key of a series: a program and one of its statements, or OTHER."""
 
     program: ProgramNames
     statement: str
@@ -44,7 +44,9 @@ class SeriesKey(NamedTuple):
 
 @dataclass(slots=True)
 class CallSums:
-    """Sums over calls. Steps include only executions for which SQLite counts them."""
+    """Sums over driver calls. VM steps and full-scan steps cover only executions with known
+    counters.
+    """
 
     calls: int = 0
     ns: int = 0
@@ -54,12 +56,12 @@ class CallSums:
 
 @dataclass(slots=True)
 class LoopLags:
-    """Delays of event loops.
+    """A histogram of the lag of event loops.
 
     Attributes:
-        counts: number of delays up to each of LAG_BOUNDS_S and above the previous bound; the last
-            is for longer delays.
-        sum_ns: sum of the delays, each counted as the middle of its bucket.
+        counts: the number of lags in each bucket. LAG_BOUNDS_S has the upper bounds of the buckets;
+            the last bucket is for longer lags.
+        sum_ns: the approximate sum of the lags, from the middles of their recorded buckets.
     """
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_S) + 1))
@@ -67,12 +69,12 @@ class LoopLags:
 
 
 class MetricSeries:
-    """The series so far.
+    """All series, summed up since the start of the export.
 
     Attributes:
         sums: the sums of each series.
-        lags: the delays of each program with an event loop.
-        living: number of running processes at the last reading.
+        lags: the lag of each program that has an event loop.
+        living: the number of running processes of each program at the last `add`.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ class MetricSeries:
         self._shown: set[str] = set()
 
     def add(self, processes: Iterable[ProcessActivity]) -> None:
-        """Add the activity of processes since the last reading."""
+        """Add the activity of processes since the last `add`."""
         added: dict[SeriesKey, CallSums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
@@ -118,7 +120,7 @@ class MetricSeries:
             its.full_scan_steps += max(0, sums.full_scan_steps)
 
     def _add_series(self, added: dict[SeriesKey, CallSums]) -> None:
-        """Give a series to each statement that has become large enough."""
+        """Start a series for each statement that has reached MIN_STATEMENT_SHARE."""
         for key, sums in added.items():
             self._all_ns += sums.ns
             self._hidden_ns[key] = self._hidden_ns.get(key, 0) + sums.ns

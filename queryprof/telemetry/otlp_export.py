@@ -1,4 +1,4 @@
-"""Send profiles to an OTLP endpoint."""
+"""Send profiles to an OTLP (OpenTelemetry Protocol) endpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from queryprof.telemetry.otlp_traces import ProcessSpan, slow_process_spans, tra
 
 
 class SentCounts(NamedTuple):
-    """The numbers of sent values, spans and bytes."""
+    """The numbers of sent metric points, spans and bytes."""
 
     points: int = 0
     spans: int = 0
@@ -37,12 +37,12 @@ class SentCounts(NamedTuple):
 
 
 class OtlpExport:
-    """Sends profiles, one after the other.
+    """Sends profiles to one endpoint.
 
     Args:
         has_text: send the texts of statements.
-        is_cumulative: send values added up over all profiles so far, not only the values of the
-            current profile.
+        is_cumulative: send the sums over all profiles so far, not only the values of the current
+            profile.
     """
 
     def __init__(self, sender: OtlpSender, has_text: bool, is_cumulative: bool) -> None:
@@ -55,12 +55,12 @@ class OtlpExport:
         """Send a profile.
 
         Args:
-            delivered: messages of the profile that were accepted before.
+            delivered: the messages of this profile that the endpoint accepted in an earlier try.
 
         Raises:
-            OtlpError: the endpoint is unavailable. `delivered` lists the messages that the endpoint
-                has accepted.
-            TraceError: the profile has invalid figures.
+            OtlpError: the endpoint is unavailable or rejects a message. `delivered` records the
+                accepted messages.
+            TraceError: the profile has figures that OTLP cannot represent.
         """
         try:
             return self._send(profile, delivered)
@@ -127,8 +127,8 @@ class OtlpExport:
     def _add_earlier(
         self, points: Sequence[MetricPoint], resources: Mapping[int, Resource]
     ) -> dict[bytes, MetricPoint]:
-        """Return the sums of these values and the earlier values, by metric, process and
-        attributes.
+        """Add earlier values to points with the same metric, process and attributes. Return the
+        sums by this key.
         """
         found: dict[bytes, MetricPoint] = {}
         for point in points:
@@ -144,7 +144,7 @@ def _point_key(resource: Resource, point: MetricPoint) -> bytes:
 
 
 def _add_point(before: MetricPoint | None, point: MetricPoint) -> MetricPoint:
-    """Return a value added to the earlier value."""
+    """Return the sum of a point and the earlier point."""
     if before is None:
         return point
     start = min(before.start_unix_ns, point.start_unix_ns)

@@ -1,9 +1,10 @@
-"""A profile as OpenTelemetry metrics: durations as exponential histograms, and sums.
+"""Convert a profile to OpenTelemetry metrics: exponential histograms of durations, and sums.
 
 An exponential histogram of scale 4 has 16 buckets per octave, like queryprof's histograms. The
-middle of each queryprof bucket determines the exponential bucket, which is wrong by at most one
-bucket, 4.4% (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram).
-Counts, sums and the largest value are exact.
+middle of a queryprof bucket determines its exponential bucket. The result is off by at most one
+bucket, which is 4.4%
+(https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram). Counts, sums
+and the largest value are exact.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from queryprof.trace.collapsed import ALL_PROCESSES
 SCALE = 4
 BUCKETS = 1 << SCALE
 MAX_STATEMENTS = 200
-"""Maximum number of statements per process. Others are summed in OTHER."""
+"""Maximum number of statements per process. All further statements are summed up in OTHER."""
 
 OTHER = "(other)"
 DURATION, LAG = "db.client.operation.duration", "queryprof.loop.lag"
@@ -53,7 +54,9 @@ UNITS = {
 
 @dataclass(slots=True)
 class DurationHistogram:
-    """A histogram: numbers by index of the exponential bucket, and the number of zeros."""
+    """An exponential histogram of durations. `counts` maps indexes of buckets to counts, and
+    `zeros` counts durations of 0 ns.
+    """
 
     counts: dict[int, int] = field(default_factory=dict)
     zeros: int = 0
@@ -61,7 +64,7 @@ class DurationHistogram:
     max_ns: int = 0
 
     def add(self, histogram: Mapping[int, int], sum_ns: int, max_ns: int) -> None:
-        """Add one of our histograms."""
+        """Add a queryprof histogram."""
         for bucket, count in histogram.items():
             index = exponential_bucket(bucket)
             if index is None:
@@ -82,12 +85,12 @@ class DurationHistogram:
 
 @dataclass(slots=True)
 class MetricPoint:
-    """A value of a metric.
+    """One value of a metric, for one process and set of attributes.
 
     Attributes:
-        metric: its name.
-        process: number of the process.
-        value: durations, or a count.
+        metric: the metric's name.
+        process: the process number in the profile; ALL_PROCESSES for all together.
+        value: a histogram of durations, or a count.
     """
 
     metric: str
@@ -99,14 +102,14 @@ class MetricPoint:
 
 
 def exponential_bucket(bucket: int) -> int | None:
-    """Return the exponential bucket for one of our buckets; None for 0 ns."""
+    """Return the index of the exponential bucket for a queryprof bucket; None for 0 ns."""
     low, high = bucket_bounds(bucket)
     middle_ns = (low + high) / 2 if low else 0.0
     return ceil(log2(middle_ns / 1e9) * BUCKETS) - 1 if middle_ns else None
 
 
 def metric_points(profile: Profile, has_text: bool) -> list[MetricPoint]:
-    """Return the values in a profile."""
+    """Return the metric points of a profile. `has_text` includes the texts of statements."""
     names = AttributeNames(profile, has_text)
     of_processes: dict[int, list[Aggregate]] = {}
     for one in profile.aggregates:
@@ -162,7 +165,9 @@ def _start_and_end_ns(profile: Profile, number: int) -> tuple[int, int]:
 
 
 def _group_by_statement(aggregates: Sequence[Aggregate]) -> list[tuple[str, list[Aggregate]]]:
-    """Group aggregates by statement, most time first. Statements above the limit form one group."""
+    """Group aggregates by statement, most time first. Statements beyond MAX_STATEMENTS form the
+    group OTHER.
+    """
     groups: dict[str, list[Aggregate]] = {}
     for one in aggregates:
         groups.setdefault(one.statement, []).append(one)
@@ -188,7 +193,7 @@ def _metric_values(
 def metrics_request(
     points: Sequence[MetricPoint], resources: Mapping[int, Resource], is_cumulative: bool
 ) -> ExportMetricsServiceRequest:
-    """Return values as a message of the protocol."""
+    """Return metric points as an OTLP request."""
     request = ExportMetricsServiceRequest()
     temporality = (
         AGGREGATION_TEMPORALITY_CUMULATIVE if is_cumulative else AGGREGATION_TEMPORALITY_DELTA
@@ -243,7 +248,9 @@ def _set_attributes(
 
 
 def resources_by_process(profile: Profile) -> dict[int, Resource]:
-    """Return the resource of each process by number, and the resource of all processes together."""
+    """Return the OpenTelemetry resource of each process by its number. ALL_PROCESSES has the
+    resource of all processes together.
+    """
     numbers = {ALL_PROCESSES, *(one.thread.process_id for one in profile.aggregates)}
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}

@@ -1,6 +1,6 @@
 """OpenTelemetry names for the content of a profile.
 
-They follow the stable semantic conventions for databases and code,
+The names follow the stable semantic conventions for databases and code,
 https://opentelemetry.io/docs/specs/semconv/.
 """
 
@@ -21,14 +21,14 @@ from queryprof.trace.collapsed import ALL_PROCESSES
 from queryprof.version import __version__
 
 MAX_SUMMARY_CHARACTERS = 255
-"""Length limit in characters, from the conventions."""
+"""Maximum length of a summary in characters, from the conventions."""
 
 BEFORE_TARGETS = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 Value = str | int | None
 
 
 def known_attributes(values: Mapping[str, Value]) -> list[KeyValue]:
-    """Return attributes, without unknown values."""
+    """Convert values to OpenTelemetry attributes. Values that are None or "" are omitted."""
     found = []
     for key, value in values.items():
         if value is None or value == "":
@@ -42,10 +42,10 @@ def known_attributes(values: Mapping[str, Value]) -> list[KeyValue]:
 
 
 class AttributeNames:
-    """The names in one profile.
+    """The attribute names and values for the statements of one profile.
 
     Args:
-        has_text: send the texts of statements.
+        has_text: include the texts of statements.
     """
 
     def __init__(self, profile: Profile, has_text: bool) -> None:
@@ -57,7 +57,7 @@ class AttributeNames:
             self._databases.setdefault(plan.statement, set()).add(os.path.basename(plan.database))
 
     def statement_attributes(self, statement: str, path: CallPath) -> dict[str, Value]:
-        """Return the attributes of a statement that was executed from a call path."""
+        """Return the attributes of a statement and the call path that executed it."""
         databases = self._databases.get(statement, set())
         frame = path[0] if path else None
         return {
@@ -73,7 +73,7 @@ class AttributeNames:
 
 
 def statement_summary(statement: str) -> str:
-    """Return the operation and its targets, like "SELECT purchase customer"."""
+    """Return a statement's operation and tables, such as "SELECT purchase customer"."""
     if statement.startswith("(") and statement[1:-1].isalpha() and statement.endswith(")"):
         return statement[1:-1]  # (connect), (commit): not SQL
     tokens = tokens_of(statement)
@@ -86,7 +86,9 @@ def statement_summary(statement: str) -> str:
 
 
 def common_resource(processes: Sequence[Process]) -> Resource:
-    """Return the resource of a process, or the common part of several processes' resources."""
+    """Return the resource of a process, or the attributes that the resources of several processes
+    share.
+    """
     names = [
         {
             "service.name": process.service or program_named_in(process.argv),
@@ -115,11 +117,11 @@ _SDK: dict[str, Value] = {
 
 
 def processes_numbered(profile: Profile, number: int) -> list[Process]:
-    """Return the process with a number; all processes for data that combines several."""
+    """Return the process with a number, or all processes for ALL_PROCESSES."""
     return [one for one in profile.processes if number in (ALL_PROCESSES, one.id)]
 
 
 def process_numbered(profile: Profile, number: int) -> Process | None:
-    """Return the process with a number; None for data that combines several."""
+    """Return the process with a number; None if the number stands for several processes."""
     found = processes_numbered(profile, number)
     return found[0] if len(found) == 1 else None

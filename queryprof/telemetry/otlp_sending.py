@@ -1,6 +1,6 @@
 """Send OTLP messages over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp).
 
-Messages are retried if the endpoint postpones them, and split if they are too large.
+A message is sent again if the endpoint asks for a retry, and split if it is too large.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_TRIES, MAX_WAIT_S = 5, 60.0
 RETRY_STATUSES = (429, 502, 503, 504)
 TOO_LARGE = 413
 PERMANENT_STATUSES = (400, 404, 405, TOO_LARGE, 415, 422)
-"""Status codes after which a message must not be sent again."""
+"""HTTP status codes that reject a message for good. The message must not be sent again."""
 
 OWN_HEADERS = ("content-length", "content-type", "content-encoding", "transfer-encoding", "host")
 MAX_REASON_CHARACTERS = 200
@@ -48,16 +48,16 @@ Item = TypeVar("Item")
 
 
 class OtlpError(QueryprofError):
-    """An endpoint does not accept a message."""
+    """An endpoint did not accept a message."""
 
 
 class RejectedError(OtlpError):
-    """An endpoint rejects a message for good."""
+    """An endpoint rejected a message for good, so that a retry is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """Where to send, from OpenTelemetry's environment variables."""
+    """The endpoint and how to send to it, from OpenTelemetry's environment variables."""
 
     endpoint: str = ENDPOINT
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class EndpointSettings:
 def read_endpoint_settings(
     environ: Mapping[str, str], endpoint: str | None = None
 ) -> EndpointSettings:
-    """Return the settings in an environment; `endpoint` takes precedence.
+    """Read the settings from environment variables. `endpoint` takes precedence over its variable.
 
     Raises:
         OtlpError: a setting is invalid.
@@ -107,14 +107,14 @@ def read_endpoint_settings(
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects: a different endpoint must be configured."""
+    """Rejects redirects, because the user must configure the endpoint to which data is sent."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Http(urllib.request.HTTPHandler):
-    """Opens connections and records their sockets, so that they can be closed."""
+    """Opens connections and records their sockets, so that a timer can shut them down."""
 
     def __init__(self, sockets: list[socket.socket]) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class _Http(urllib.request.HTTPHandler):
 
 
 class _Https(urllib.request.HTTPSHandler):
-    """Opens encrypted connections and records their sockets."""
+    """Opens encrypted connections and records their sockets, so that a timer can shut them down."""
 
     def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _close_sockets(sockets: list[socket.socket], is_over: threading.Event) -> None:
-    """Close connections, so that reading from them ends."""
+    """Shut down connections, so that blocked reads end."""
     is_over.set()
     for one in sockets:
         with suppress(OSError):
@@ -176,7 +176,7 @@ class DeliveredMessages(Protocol):
 
 
 class _NoDeliveredMessages:
-    """Records nothing."""
+    """Records nothing, for profiles that are sent only once."""
 
     def has(self, message: str) -> bool:  # noqa: ARG002
         """Return False."""
@@ -190,14 +190,14 @@ NOTHING = _NoDeliveredMessages()
 
 
 class OtlpSender:
-    """Sends to one endpoint.
+    """Sends messages to one endpoint.
 
     Args:
-        note: called with one line for each message from the endpoint.
-        wait: sleeps for some seconds.
+        note: called with one line for each problem that the endpoint reports.
+        wait: a function that sleeps for a number of seconds.
 
     Raises:
-        OtlpError: the certificate cannot be read.
+        OtlpError: the CA certificate cannot be read.
     """
 
     def __init__(
@@ -226,14 +226,15 @@ class OtlpSender:
         """Send up to MAX_ITEMS items in one message, or in halves if the message is too large.
 
         Args:
-            delivered: records the halves that the endpoint has accepted. They are not sent again.
+            request: makes a message of the items. delivered: records the halves that the endpoint
+                has accepted, so that they are not sent again.
             name: the message's name in `delivered`.
 
         Returns:
-            The number of bytes.
+            The number of sent bytes (compressed).
 
         Raises:
-            OtlpError: the endpoint does not accept the items.
+            OtlpError: the endpoint does not accept a message.
         """
         content = request(items).SerializeToString()
         in_halves = f"{name}.halves"
@@ -250,7 +251,7 @@ class OtlpSender:
         return sent
 
     def _was_accepted(self, path: str, content: bytes, count: int) -> bool:
-        """Send a message. Returns False if it is too large."""
+        """Send a message. Return False if the endpoint reports that it is too large."""
         url = self._settings.endpoint + path
         headers = {
             **self._settings.headers,
@@ -268,7 +269,7 @@ class OtlpSender:
                     kind = answer.headers.get("Content-Type", "")
                     found = answer.read(MAX_ANSWER_BYTES)
                     is_cut = answer.length and len(found) < MAX_ANSWER_BYTES
-                    if is_cut or answer.headers.defects:  # the status means: accepted
+                    if is_cut or answer.headers.defects:  # by its status, the endpoint accepted it
                         self._note(f"{url}: has taken it, but its answer breaks off")
                         return True
                     self._read(path, url, kind, found)
@@ -290,7 +291,9 @@ class OtlpSender:
 
     @contextmanager
     def _watch(self) -> Iterator[urllib.request.OpenerDirector]:
-        """Yield an opener whose connections end after the timeout, even with a slow server."""
+        """Yield an opener whose connections are shut down after the timeout, even if the server
+        sends slowly.
+        """
         sockets: list[socket.socket] = []
         is_over = threading.Event()
         timer = threading.Timer(self._settings.timeout_s, _close_sockets, (sockets, is_over))
@@ -312,7 +315,9 @@ class OtlpSender:
             raise TimeoutError("timed out")
 
     def _read(self, path: str, url: str, kind: str, content: bytes) -> None:
-        """Report what the endpoint rejected. Raises OtlpError if the answer is a web page."""
+        """Read the endpoint's answer, and report rejected items. Raises OtlpError if the answer is
+        a web page.
+        """
         answer = PATHS[path]()
         try:
             answer.ParseFromString(content)
@@ -331,8 +336,8 @@ class OtlpSender:
 
 
 def _retry_wait_s(retry_after: str | None, number: int) -> float:
-    """Return how long to wait before the next try: as long as the endpoint requests, or else twice
-    as long as before.
+    """Return how many seconds to wait before the next try: as long as the endpoint requests, or
+    else twice as long as before. The maximum is MAX_WAIT_S.
     """
     wait_s = float(2 ** (number - 1))
     if retry_after and retry_after.strip().isdecimal():

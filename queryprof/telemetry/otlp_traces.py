@@ -1,7 +1,7 @@
-"""The slowest spans of a profile as OpenTelemetry traces.
+"""Convert the slowest spans of a profile to OpenTelemetry traces.
 
-A request is a server span. Its database calls are client spans below it. Ids are hashes of process
-and time, so sending a span twice produces the same ids.
+Each slow span becomes a server span, and its database calls become client spans below it. Ids are
+hashes of process, time and name, so sending a span twice produces the same ids.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from queryprof.model import Profile, SlowSpan, SpanRun
 from queryprof.telemetry.otlp_names import AttributeNames, known_attributes, process_numbered
 
 FIRST_ERROR = 500
-"""HTTP status codes from here on are server errors."""
+"""This HTTP status code and all higher codes are server errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpan:
-    """A span, and the number of its process."""
+    """An OpenTelemetry span with the number of its process."""
 
     process: int
     span: trace_pb2.Span
 
 
 def slow_process_spans(profile: Profile, has_text: bool) -> list[ProcessSpan]:
-    """Return the slowest spans and their runs."""
+    """Return a span for each slow span, and one for each run of calls in it."""
     names = AttributeNames(profile, has_text)
     return [
         ProcessSpan(slow.thread.process_id, one)
@@ -105,7 +105,7 @@ def _escaped_text(text: str) -> str:
 def traces_request(
     spans: Sequence[ProcessSpan], resources: Mapping[int, Resource]
 ) -> ExportTraceServiceRequest:
-    """Return spans as a message of the protocol."""
+    """Return spans as an OTLP request."""
     request = ExportTraceServiceRequest()
     scopes = {}
     for one in spans:

@@ -1,4 +1,4 @@
-"""The counters in Prometheus's formats, written by its own client."""
+"""Write the counters in Prometheus's formats, with its Python client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from queryprof.telemetry.counters import CallSums, ProgramNames
 
 MAX_STATEMENT_CHARACTERS = 120
-"""Length limit of a statement's text. The id is computed from the complete text."""
+"""Maximum length of a statement's text in a label. The statement's id is computed from the complete
+text.
+"""
 
 LABELS = ("statement_id", "service", "version")
 
@@ -46,7 +48,7 @@ COUNTERS: tuple[tuple[str, str, Callable[[CallSums], float]], ...] = (
 
 
 def exposition(counters: MetricSeries, accept: str) -> tuple[str, bytes]:
-    """Return the content type and the content.
+    """Return the content type and the content of a response to a scrape.
 
     Args:
         accept: formats that the scraper accepts, as in the HTTP header.
@@ -62,7 +64,7 @@ def exposition(counters: MetricSeries, accept: str) -> tuple[str, bytes]:
 
 
 class _Collector:
-    """Collects the metric families."""
+    """Provides the metric families to the Prometheus client."""
 
     def __init__(self, counters: MetricSeries) -> None:
         self._counters = counters
