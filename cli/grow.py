@@ -22,14 +22,14 @@ def grow(file: str, database: str) -> None:
     from queryprof.comparing.baseline_figures import figures_of_test
     from queryprof.confined.folder import temporary_folder
     from queryprof.growth.composed import compose_runs
-    from queryprof.replay.growing import SHARES, play_pasts
+    from queryprof.replay.growing import SHARES, replay_shares
     from queryprof.replay.replaying import load_replay
     from queryprof.report.terminal.growth import print_growth
 
     found = load_replay(file, database)
     profile = read_profile(file)
     with temporary_folder() as folder, progress("replaying", len(SHARES)) as step:
-        pasts = play_pasts(found, folder, step)
+        pasts = replay_shares(found, folder, step)
         replays = [
             (one.share, one.rows, figures_of_test(past.aggregates, RegressionRules(), past.plans))
             for one in pasts

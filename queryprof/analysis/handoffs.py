@@ -17,7 +17,7 @@ QUEUE_SIGN_SHARE = 0.01
 """Waits that total a smaller share of the run do not indicate too few threads."""
 
 
-ONE_BY_ONE_NS = 100_000
+MAX_IDLE_WAIT_NS = 100_000
 """If the median wait is shorter, the thread or loop was idle: such waits take 9 to 15 us on a quiet
 machine (benchmarks/loops.py). A longer median means that waits overlap, or that the loop or threads
 are busy.
@@ -75,7 +75,7 @@ def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Han
     for one in handoffs:
         halves = (one.queue.p50_ns or 0, one.handback.p50_ns or 0)
         means = (one.queue.mean_ns or 0, one.handback.mean_ns or 0)
-        are_short = max(halves) < ONE_BY_ONE_NS
+        are_short = max(halves) < MAX_IDLE_WAIT_NS
         if one.site.frame:
             known = found.get(one.site.frame, HandoffWaits(0.0, True))
             ns = sum(halves if are_short else means) * one.count

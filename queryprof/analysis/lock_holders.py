@@ -14,7 +14,7 @@ MAX_SLEEP_NS = 100_000_000
 its main.c).
 """
 
-LOOKED_BEHIND = 4
+MAX_FOLLOWED = 4
 """The search for the cause of a wait follows at most this many holders, and at most this many waits
 of each holder, longest first.
 """
@@ -170,7 +170,7 @@ class LockHolders:
         """
         for place, (hold, ns) in enumerate(self.refusing_holds(wait)):
             left_ns = ns
-            for inner in self._waits_of_holder(hold, wait) if place < LOOKED_BEHIND else ():
+            for inner in self._waits_of_holder(hold, wait) if place < MAX_FOLLOWED else ():
                 behind = self.refusing_holds(inner)
                 yield from behind
                 left_ns -= inner.duration_ns if behind else 0
@@ -182,7 +182,7 @@ class LockHolders:
         waits = self._events_during(hold, _lock_owner_key(hold), "wait")
         parts = [_overlapping_part(_overlapping_part(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
-        return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
+        return sorted(parts, key=lambda part: -part.duration_ns)[:MAX_FOLLOWED]
 
     def refusing_holds(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Return the other connections' holds of the awaited lock, each with its time in ns,

@@ -22,7 +22,7 @@ time is unknown.
 
 MAJORITY = 0.5
 
-HELD_NS = 25_000_000
+C_CODE_GIL_WAIT_NS = 25_000_000
 """Python code releases the GIL to waiting threads within a few switch intervals
 (sys.getswitchinterval, 5 ms). If the mean wait for the GIL is longer, C code holds it.
 """
@@ -171,7 +171,7 @@ def stall_category(stall: Stall) -> str:
         return UNKNOWN
     if stall.cpu_ns <= MAJORITY * stall.cpu_of_ns:
         return WAITING
-    return HOLDING if stall.gil_ns > HELD_NS * stall.samples else COMPUTING
+    return HOLDING if stall.gil_ns > C_CODE_GIL_WAIT_NS * stall.samples else COMPUTING
 
 
 def cumulative_shares(distribution: Distribution) -> Iterable[tuple[int, float]]:

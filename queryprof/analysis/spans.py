@@ -78,7 +78,7 @@ def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
     return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))
 
 
-def spans_take_turns(profile: Profile) -> bool:
+def spans_are_sequential(profile: Profile) -> bool:
     """Return whether spans run one after another: all spans together take less time than the run,
     and the slowest spans do not overlap.
     """

@@ -46,14 +46,14 @@ from queryprof.comparing.verdicts import (
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
-MATTERS = 0.01
+MIN_TIME_CHANGE = 0.01
 """A share of the runs' database time. A smaller change in a statement's time counts as no change.
 """
 
 SITES = 3
 """The number of call sites to show for a statement."""
 
-STEPS_MATTER = 0.001
+MIN_STEP_CHANGE = 0.001
 """A share of the runs' VM steps. A smaller change counts as no change, because SQLite needs more
 steps to read a schema with an additional index or column.
 """
@@ -140,8 +140,8 @@ def compare(
     names = sorted({name for side in sides for run in side for name in run})
     runs = [run for side in totals for run in side]
     least = _SmallestChanges(
-        MATTERS * fmean(run.self_ns for run in runs),
-        STEPS_MATTER * fmean(run.vm_steps_sum or 0 for run in runs),
+        MIN_TIME_CHANGE * fmean(run.self_ns for run in runs),
+        MIN_STEP_CHANGE * fmean(run.vm_steps_sum or 0 for run in runs),
     )
     whole = _mark_small_changes_same(whole, "vmsteps", "vm_steps", least.vm_steps)
     judges = _StatementJudges(

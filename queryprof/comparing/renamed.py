@@ -23,7 +23,7 @@ _NAME = re.compile(r'[\w$"`\[]')
 Cost = tuple[int, ...]
 """Executions, rows and further figures of one statement."""
 
-_SAME_WORDS = 0.4
+MIN_COMMON_WORDS = 0.4
 """A new statement replaces a missing statement only if both statements share more than this share
 of their words.
 """
@@ -111,7 +111,7 @@ def _most_expensive_first(costs: Mapping[str, Cost]) -> list[str]:
 def likely_replaced_statement(statement: str, gone: Iterable[str]) -> str:
     """Return the missing statement that a new one most likely replaces; "" if none is similar."""
     words = set(_TOKEN.findall(statement))
-    best, best_share = "", _SAME_WORDS
+    best, best_share = "", MIN_COMMON_WORDS
     for candidate in sorted(gone):
         others = set(_TOKEN.findall(candidate))
         share = len(words & others) / len(words | others)

@@ -14,7 +14,7 @@ from queryprof.model import Profile
 from queryprof.statistics.bootstrap import ratio_interval
 from queryprof.statistics.rank_sum import rank_higher_p_value
 
-LUCK = 0.01
+FALSE_ALARM_RATE = 0.01
 """The probability that a comparison of equal programs wrongly reports any time as changed."""
 
 WHOLE_TESTS = 8
@@ -25,7 +25,7 @@ All other times (a mean, a rate) follow from these.
 MIN_TIMED_RUNS = 6
 """The fewest runs per side for a verdict on times. With 6 runs per side, chance makes all runs of
 one side slower than all runs of the other side once in 924 times. With 5 runs per side, this
-happens once in 252 times, which is above LUCK / WHOLE_TESTS.
+happens once in 252 times, which is above FALSE_ALARM_RATE / WHOLE_TESTS.
 """
 
 NOISY = frozenset({"io", "time"})
@@ -80,7 +80,7 @@ WHOLE = (
 )
 RUN = Metric("run_ns", "time", lambda _: None)
 STATEMENT = (*_COUNTS, *_TIMES)
-_NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
+_METRICS_WITHOUT_VERDICT = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
 """Metrics that get no verdict, because they depend on a single execution or measure the noise
 itself.
 """
@@ -151,8 +151,9 @@ class MetricComparer:
     """Compare the values of a metric over all runs, and judge the change.
 
     A time counts as changed if its means differ by more than `tolerance`, the interval of its ratio
-    excludes 1, and the p-value of a rank-sum test is at most LUCK / `tests` (Bonferroni's
-    correction). Without this correction, chance would make one of many equal times look slower.
+    excludes 1, and the p-value of a rank-sum test is at most FALSE_ALARM_RATE / `tests`
+    (Bonferroni's correction). Without this correction, chance would make one of many equal
+    times look slower.
 
     Attributes:
         tests: the number of times that are judged together.
@@ -188,12 +189,12 @@ class MetricComparer:
 
     def _is_significant(self, before: list[float], after: list[float]) -> bool:
         smaller, larger = (before, after) if fmean(after) > fmean(before) else (after, before)
-        return rank_higher_p_value(larger, smaller) <= LUCK / self.tests
+        return rank_higher_p_value(larger, smaller) <= FALSE_ALARM_RATE / self.tests
 
     def _verdict_of_times(
         self, metric: Metric, ratio: float | None, interval: tuple[float, float] | None
     ) -> Verdict:
-        if interval is None or ratio is None or metric.name in _NOT_ALONE:
+        if interval is None or ratio is None or metric.name in _METRICS_WITHOUT_VERDICT:
             return Verdict.UNCLEAR
         low, high = interval
         if low > 1 and ratio > 1 + self.tolerance:

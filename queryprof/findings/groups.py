@@ -14,7 +14,7 @@ from queryprof.analysis.files import FileWork
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.analysis.spans import spans_take_turns
+from queryprof.analysis.spans import spans_are_sequential
 from queryprof.analysis.totals import Totals, add_aggregates, self_ns_of
 from queryprof.findings.given_values import SampledParameters
 from queryprof.findings.line_times import execution_ns
@@ -346,7 +346,7 @@ def statement_groups(report: Report) -> tuple[StatementGroup, ...]:
     database_ns = self_ns_of(profile.aggregates) or 1
     by_site, most = report.by_site, list(report.spent_ns.items())[:MAX_GROUPS]
     plans = plans_by_statement(profile.plans)
-    in_turns = spans_take_turns(profile)
+    in_turns = spans_are_sequential(profile)
     groups = {
         key: StatementGroup(
             key[0],

@@ -48,14 +48,14 @@ class RemainingRows:
     """The rows that an index leaves to read: at least `least`, at most `most`.
 
     Attributes:
-        extra_used_row_time: the extra time of a row that is left, in units of the time of a
+        relative_extra_steps: the extra time of a row that is left, in units of the time of a
             skipped row.
         doubt: why the number of rows is unknown; "" if it is known.
     """
 
     least: float
     most: float
-    extra_used_row_time: float
+    relative_extra_steps: float
     doubt: str
 
 
@@ -91,7 +91,7 @@ def rows_left_by_index(group: StatementGroup, index_help: IndexHelp | None) -> R
         least, most = index_help.row_steps.estimate_remaining_rows(
             terms, totals.vm_steps or 0.0, read, None if makes_fewer else returned
         )
-        more = index_help.row_steps.extra_used_row_time if adds_up else shares.FETCHED_ROWS
+        more = index_help.row_steps.relative_extra_steps if adds_up else shares.FETCHED_ROWS
         return RemainingRows(
             max(least, returned), max(most, returned), more, ADDED_UP if adds_up else OTHERS
         )
@@ -150,7 +150,7 @@ def index_saving_shares(
     """
     lookup = shares.COVERED_ROWS if index_help and index_help.covers else shares.LOOKUP_ROWS
     least, most = (
-        shares.scan_saving_share(read, rows, left.extra_used_row_time, lookup)
+        shares.scan_saving_share(read, rows, left.relative_extra_steps, lookup)
         for rows in (left.least, left.most)
     )
     return least, most

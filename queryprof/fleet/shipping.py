@@ -55,7 +55,7 @@ class Shipping:
     is_anonymous: bool = False
 
 
-class AwayError(QueryprofError):
+class UnavailableError(QueryprofError):
     """The store has accepted a batch, but the OTLP endpoint has not."""
 
     def __init__(self, reason: QueryprofError) -> None:
@@ -136,7 +136,7 @@ class Shipper:
                 files = batch.files()
                 try:
                     count, is_taken = self._send(batch, reaches_telemetry=not away)
-                except AwayError as error:  # the store works: go on
+                except UnavailableError as error:  # the store works: go on
                     away = away or error.reason
                     continue
                 written += count
@@ -183,7 +183,7 @@ class Shipper:
         accepted the batch.
 
         Raises:
-            AwayError: the OTLP endpoint does not accept the batch, or is known to be unavailable.
+            UnavailableError: the OTLP endpoint does not accept the batch, or is known to be down.
         """
         lost, written, is_taken = batch.lost, 0, self._location is not None
         profile = self._readable_sum(batch)
@@ -199,7 +199,7 @@ class Shipper:
                     raise QueryprofError("the telemetry is away")
                 is_taken |= self._telemetry(profile, batch)
             except QueryprofError as error:
-                raise AwayError(error) from error
+                raise UnavailableError(error) from error
         if lost and not batch.has(STORED):
             self._batches.keep_lost(batch)
         self._batches.end(batch)

@@ -50,7 +50,7 @@ the share CERTAIN of the range. The sum may also miss by rounding: by 1, or by t
 the range if that is smaller.
 """
 
-ALIKE = 0.35
+MAX_SLOPE_DIFFERENCE = 0.35
 """A sum that fits, but not with certainty, is accepted if its power differs from the slope by at
 most this.
 """
@@ -58,17 +58,17 @@ most this.
 STEEPEST_LINE, FLATTEST_LINE = 1.35, 0.6
 """A slope between these limits may be a line with noise, from random rows or from pages."""
 
-DROPS = 3
+MIN_RISE_PER_FALL = 3
 """A figure that sometimes falls still grows if its total rise exceeds this many times its largest
 fall.
 """
 
-ODD = 3
+ODD_POWER_PENALTY = 3
 """A power outside CURVES is the law only if its miss is smaller than the best curve's by a factor
-of 1 + ODD.
+of 1 + ODD_POWER_PENALTY.
 """
 
-LEADING = 0.1
+MIN_LEADING_SHARE = 0.1
 """The highest term must rise by at least this share of the range. Otherwise the term only fits
 noise.
 """
@@ -130,9 +130,11 @@ def fit_law(sizes: Sequence[float], figures: Sequence[float]) -> Law:
     best = min(simple, key=lambda one: one.miss)
     if best.miss > FITS * spread:
         fits = filter(None, (_fit(basis, x, y) for basis in (*CURVES, *ODD_POWERS)))
-        rising = [one for one in fits if one.leads(x, LEADING * spread)]
-        best = min(rising, key=lambda one: one.miss * (1 + ODD * one.is_odd), default=best)
-        is_alike = best.is_certain(spread) or abs(best.power - slope) <= ALIKE
+        rising = [one for one in fits if one.leads(x, MIN_LEADING_SHARE * spread)]
+        best = min(
+            rising, key=lambda one: one.miss * (1 + ODD_POWER_PENALTY * one.is_odd), default=best
+        )
+        is_alike = best.is_certain(spread) or abs(best.power - slope) <= MAX_SLOPE_DIFFERENCE
         if best.miss > FITS * spread or not is_alike:
             is_line = FLATTEST_LINE <= slope <= STEEPEST_LINE
             power = 1.0 if is_line else min(max(round(slope, 2), 0.01), 4.0)
@@ -160,7 +162,7 @@ def _slopes(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     ]
     if any(rise <= 0 for _, rise in rises):  # too noisy to tell more than a line
         drop = max(a - b for a, b in pairwise(y))
-        found = 1.0 if y[-1] - y[0] > DROPS * drop else 0.0
+        found = 1.0 if y[-1] - y[0] > MIN_RISE_PER_FALL * drop else 0.0
         return found, found
     least = min(_exponent(*pair) for pair in pairwise(rises))
     return _exponent(rises[0], rises[-1]), least

@@ -84,7 +84,7 @@ class RowSteps:
         return 0.0 if self.inner else min(read, bounds[0]), min(read, bounds[1])
 
     @property
-    def extra_used_row_time(self) -> float:
+    def relative_extra_steps(self) -> float:
         """The extra steps of a row that is not skipped, relative to the steps of a skipped row."""
         first = self.left_out[0].steps
         return (self.taken - first) / first

@@ -22,7 +22,7 @@ from queryprof.proof.rewriting import (
 )
 from queryprof.proof.workload import Sample
 
-FOUND = 0.9
+MIN_FOUND_SHARE = 0.9
 """A rewrite is dropped if the inner query finds less than this share of the rows that it found in
 the program.
 """
@@ -209,7 +209,7 @@ class _JoinedQuery:
         each = tuple(self._query_of_row(inner, row[self.number]) for row in around)
         found = [rows(sql, values) for sql, values in each] if text else []
         width = max((len(row) for of_row in found for row in of_row), default=0)
-        if not text or not width or sum(map(len, found)) < FOUND * rows_each * len(found):
+        if not text or not width or sum(map(len, found)) < MIN_FOUND_SHARE * rows_each * len(found):
             return None
         expected = tuple(
             (*row, *one)

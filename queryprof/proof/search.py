@@ -43,8 +43,8 @@ DISCOUNT = 0.85
 CLOSE = 0.95
 """A candidate is chosen if it saves at least this share of the next candidate's upper bound."""
 
-HOPELESS, FLOOR_NS = 2.0, 1_000_000
-"""A measurement is interrupted after HOPELESS times the statement's current time plus FLOOR_NS."""
+TIMEOUT_FACTOR, FLOOR_NS = 2.0, 1_000_000
+"""A measurement is interrupted after TIMEOUT_FACTOR times the current time plus FLOOR_NS."""
 
 MAX_INDEXES = 12
 MAX_CANDIDATES = 150
@@ -57,7 +57,7 @@ LONG_NS = 20_000_000
 
 
 Step = Candidate | Analysis
-Team = tuple[Candidate, ...]
+IndexSet = tuple[Candidate, ...]
 """Indexes to try together, because an OR may need an index for each branch."""
 
 
@@ -146,7 +146,7 @@ class ChangeSearch:
         self._try_analyze(0.0)
         self._remove_useless()
 
-    def _store_outweighed(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
+    def _store_outweighed(self, team: IndexSet, costs: dict[str, float], loss_ns: float) -> None:
         """Store indexes that cost inserts or other statements more than they save."""
         won = {
             query.statement: self.times.saved_ns(
@@ -184,9 +184,9 @@ class ChangeSearch:
                         best[statement] = found
         return tuple(dict.fromkeys(best.values()))
 
-    def _indexes_with_bounds(self) -> dict[Team, float]:
+    def _indexes_with_bounds(self) -> dict[IndexSet, float]:
         """Return the planner's indexes, each with an upper bound of its savings (ns)."""
-        found: dict[Team, float] = {}
+        found: dict[IndexSet, float] = {}
         for query in self.queries:
             first = query.samples[0]
             tried = candidate_indexes(first.sql, query.accesses, self.schema)
@@ -232,7 +232,7 @@ class ChangeSearch:
             self._names[one] = name
         return self._names[one]
 
-    def _try_team(self, team: Team) -> dict[str, float]:
+    def _try_team(self, team: IndexSet) -> dict[str, float]:
         """Build indexes, and return the new times (ns) of the statements that use them."""
         names = [self.name(one) for one in team]
         try:
@@ -254,7 +254,7 @@ class ChangeSearch:
         """
         return {
             query.statement: self.cost(
-                query, AFTER, HOPELESS * self.times.now[query.statement] + FLOOR_NS
+                query, AFTER, TIMEOUT_FACTOR * self.times.now[query.statement] + FLOOR_NS
             )
             for query in self.queries
             if query.is_write_using(tables)

@@ -16,7 +16,7 @@ MIN_SHARE = 0.03
 MIN_SHARE_OF_ALL, MIN_NS = 0.005, 100_000
 """An index must save at least this share of the whole recorded time, and at least MIN_NS."""
 
-HARDLY = 0.8
+MIN_SPEEDUP_SHARE = 0.8
 """A statement that takes more than this share of its time before counts as equally fast."""
 
 
@@ -69,13 +69,15 @@ class StatementTimes:
     def win_ns(self, costs: dict[str, float]) -> float:
         """Return how much of the recorded time (ns) new costs save.
 
-        Statements that are hardly faster (see HARDLY) are ignored, and so are writes that are
+        Ignores statements that are hardly faster (see MIN_SPEEDUP_SHARE), and writes that are
         hardly slower.
         """
         won = 0.0
         for query in self.queries:
             now, new = self.now[query.statement], costs.get(query.statement)
-            if new is not None and not HARDLY * now < new < now / (HARDLY if query.writes else 1):
+            if new is not None and not MIN_SPEEDUP_SHARE * now < new < now / (
+                MIN_SPEEDUP_SHARE if query.writes else 1
+            ):
                 won += self.saved_ns(query, now, new)
         return won
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SHARES = (8, 4, 2, 1)
 """One copy per share: it has the first 1/share of each table's rows."""
 
-ONLY = (0, 0)
+PLAYER_CONNECTION = (0, 0)
 """The process and connection number of the player's only connection."""
 
 MAX_SAMPLES, MAX_EXECUTIONS = 100, 10_000
@@ -63,7 +63,7 @@ class Past:
     left_out: int
 
 
-def play_pasts(found: Replay, folder: str, step: Callable[[], None]) -> list[Past]:
+def replay_shares(found: Replay, folder: str, step: Callable[[], None]) -> list[Past]:
     """Replay the workload's queries on each share of the rows, smallest first.
 
     Args:
@@ -124,7 +124,7 @@ def _play(order: PlayOrder) -> dict[str, object]:
     player.confine(past)
     with closing(whole), closing(past), queryprof.recorder.api.profile(order.output_trace):
         ranks = Ranks(whole, past) if order.share > 1 else None
-        player.begin(ONLY)
+        player.begin(PLAYER_CONNECTION)
         executions = executions_on_database(order)
         for one in sample_executions(executions):
             player.play(_of_the_past(one, ranks), keeps_rows=False)
@@ -143,7 +143,7 @@ def _of_the_past(one: Execution, ranks: Ranks | None) -> Execution:
         # The player later skips values that SQLite rejects.
         with muted(), suppress(sqlite3.Error, ValueError, OverflowError):
             parameters = ranks.values(one.text, parameters)
-    process, connection = ONLY
+    process, connection = PLAYER_CONNECTION
     return replace(one, process=process, connection=connection, parameters=parameters, state=0)
 
 

@@ -19,7 +19,7 @@ BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
 subqueries only provide a value.
 """
 
-ADDS_UP = frozenset(
+AGGREGATES = frozenset(
     {
         "COUNT",
         "SUM",
@@ -119,7 +119,7 @@ class Clauses:
         chooses: whether any query in the statement has WHERE. groups, orders, limits, skips:
             whether a query whose rows become the statement's rows has GROUP BY, ORDER BY, LIMIT or
             OFFSET.
-        adds_up: whether the statement calls a function of ADDS_UP, which reads all rows.
+        adds_up: whether the statement calls a function of AGGREGATES, which reads all rows.
         changed: the table to which the statement writes, in lower case; "" for none.
     """
 
@@ -169,7 +169,7 @@ def clauses_of(statement: str) -> Clauses:
         mark = token.keyword or token.text
         if mark == "(":
             queries.append(queries[-1] and before in BEFORE_ROWS)
-            found |= {"ADDS UP"} if before in ADDS_UP else set()
+            found |= {"ADDS UP"} if before in AGGREGATES else set()
         elif mark == ")":
             del queries[max(1, token.depth + 1) :]
             limit_depth = limit_depth if limit_depth <= token.depth else -1

@@ -16,7 +16,7 @@ import pytest
 from core.work_programs import database, until_refused
 
 import queryprof
-from queryprof.analysis.lock_holders import LOOKED_BEHIND, LockHolders, unique_events, unseen_ns
+from queryprof.analysis.lock_holders import MAX_FOLLOWED, LockHolders, unique_events, unseen_ns
 from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.model import LockEvent, Profile, Thread
@@ -258,7 +258,7 @@ def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.Monkey
     direct, looked = holders.refusing_holds, []
     monkeypatch.setattr(holders, "refusing_holds", lambda wait: looked.append(wait) or direct(wait))
     assert len(holders.blockers_of(waits[0])) == 200
-    assert len(looked) <= 1 + LOOKED_BEHIND**2
+    assert len(looked) <= 1 + MAX_FOLLOWED**2
 
 
 @pytest.mark.slow

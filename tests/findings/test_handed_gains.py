@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
-from queryprof.analysis.handoffs import ONE_BY_ONE_NS
+from queryprof.analysis.handoffs import MAX_IDLE_WAIT_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
@@ -97,7 +97,7 @@ def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_share
 @pytest.mark.parametrize(("each_ns", "is_counted"), [(94_000, True), (106_000, False)])
 def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> None:
     """If half of the waits are long, many of them happen at once."""
-    assert 94_000 < ONE_BY_ONE_NS < 106_000
+    assert 94_000 < MAX_IDLE_WAIT_NS < 106_000
     found = findings([reads(ns=30 * MS)], handed(EXECUTE, 100, each_ns))[READ]
     assert (found.gain_ns > 30 * MS) == is_counted
     assert ("handing it to a thread" in found.evidence[0]) == is_counted

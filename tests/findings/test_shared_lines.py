@@ -11,7 +11,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from findings.line_profiles import MS, READ, SITE, findings, loop, only, profile
 
 from queryprof.analysis.library_frames import OWN
-from queryprof.analysis.spans import spans_take_turns
+from queryprof.analysis.spans import spans_are_sequential
 from queryprof.findings.finding import Severity
 from queryprof.model import (
     Distribution,
@@ -130,9 +130,9 @@ def test_requests_that_run_one_after_another_do_not_wait_for_each_other(
         for at in (0, second_ms)
     ]
     one = replace(profile_of(), spans=(span(200),), slow_spans=tuple(slow))
-    assert spans_take_turns(one) == in_turns
+    assert spans_are_sequential(one) == in_turns
     busy = replace(one, spans=(span(2000),))
-    assert not spans_take_turns(busy)
+    assert not spans_are_sequential(busy)
 
 
 @pytest.mark.parametrize(("count", "is_reported"), [(84, True), (83, False)])

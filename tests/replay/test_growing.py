@@ -18,7 +18,7 @@ from queryprof.collect.reader import read_profile
 from queryprof.comparing.baseline_figures import figures_of_test
 from queryprof.growth.composed import ComposedRuns, compose_runs
 from queryprof.growth.growths import ALL, VM_STEPS, growths_of_statements
-from queryprof.replay.growing import play_pasts
+from queryprof.replay.growing import replay_shares
 from queryprof.replay.replaying import load_replay
 
 pytestmark = pytest.mark.once
@@ -76,7 +76,7 @@ def recorded(queryprof: Run, program: Path, tmp_path: Path) -> Record:
 
 def grown(database: Path, folder: Path) -> ComposedRuns:
     folder.mkdir()
-    pasts = play_pasts(load_replay("x.qprof", str(database)), str(folder), lambda: None)
+    pasts = replay_shares(load_replay("x.qprof", str(database)), str(folder), lambda: None)
     profiles = [read_profile(one.trace) for one in pasts]
     return compose_runs(
         figures_of_test(read_profile("x.qprof").aggregates, RegressionRules()),
