@@ -75,9 +75,8 @@ class StatementTimes:
         won = 0.0
         for query in self.queries:
             now, new = self.now[query.statement], costs.get(query.statement)
-            if new is not None and not MIN_SPEEDUP_SHARE * now < new < now / (
-                MIN_SPEEDUP_SHARE if query.writes else 1
-            ):
+            most = now / MIN_SPEEDUP_SHARE if query.writes else now
+            if new is not None and not MIN_SPEEDUP_SHARE * now < new < most:
                 won += self.saved_ns(query, now, new)
         return won
 
