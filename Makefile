@@ -123,7 +123,7 @@ test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folde
 bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (five minutes)
 	$(BIN)/python benchmarks/gains.py
 
-bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; a minute)
+bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; minutes)
 	$(BIN)/python benchmarks/instructions.py
 
 bench-fleet: $(BIN)/queryprof ## what windows, Parquet files and questions about 13 million sums cost (three minutes)
