@@ -30,7 +30,8 @@ IN_C = frozenset({"Row", "bytes", "bytearray", "str"})
 @cache
 def driver_callbacks(text: str) -> tuple[tuple[int, str], ...]:
     """Return each line that gives a function to a driver, and the method or attribute."""
-    tree = parse_source(text)
+    names = {*REGISTRATIONS, *FACTORIES, TYPES}
+    tree = parse_source(text) if any(name in text for name in names) else None  # parsing is slow
     found: list[tuple[int, str]] = []
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call):
