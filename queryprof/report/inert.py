@@ -1,8 +1,8 @@
 r"""Escape text for output: one function per format.
 
 Names of spans, threads, functions, files and tables come from the recorded program, and often from
-its clients. The same is true for statements, arguments and exceptions. None of them may move the
-cursor of a terminal, or end a table cell or a comment.
+its clients. The same is true for statements, arguments and exceptions. These texts must not move
+the cursor of a terminal, or end a table cell or a comment.
 
 Control characters are written as \x1b, \u202e or \n in every format, so each name stays on one
 readable line.
@@ -25,8 +25,9 @@ _PLAIN_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
 _TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
-"""HTML that some renderers run even inside backquotes (a bare <b> is harmless), and a backslash
-before a bar: it would cancel the backslash that we add, so the bar would end the table cell.
+"""HTML that some renderers interpret even inside backquotes (a bare <b> is harmless), and a
+backslash before a bar. This backslash would cancel the backslash that we add before the bar, so the
+bar would end the table cell.
 """
 MAX_CELL_CHARACTERS = 300
 
@@ -34,7 +35,7 @@ MAX_CELL_CHARACTERS = 300
 def escape_control_characters(text: str) -> str:
     """Escape control characters, lone surrogates and CI log commands.
 
-    The log commands are those of GitHub: ::name and ##[name].
+    The log commands are GitHub's: ::name and ##[name].
     """
     return _LOG_COMMANDS.sub(_escape_match, _CONTROLS.sub(_escape_match, text))
 

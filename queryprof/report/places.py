@@ -1,4 +1,4 @@
-"""Names of places in the program: function and file:line.
+"""Names of code locations in the program: function and file:line.
 
 Files are relative to the program's working directory.
 """
@@ -21,7 +21,7 @@ class Places:
     """Name the frames of one or more profiles.
 
     Args:
-        directories: further directories. Files in them get relative paths.
+        directories: further directories whose files get relative paths.
     """
 
     def __init__(self, *profiles: Profile, directories: Iterable[str] = ()) -> None:
@@ -35,7 +35,9 @@ class Places:
         )
 
     def file(self, path: str) -> str:
-        """Return a file's path, relative to the program's working directory if it is inside."""
+        """Return a file's path without the program's working directory, site-packages, or the
+        standard library's directory.
+        """
         for directory in self._directories:
             if path.startswith(directory):
                 return path[len(directory) :]

@@ -1,9 +1,9 @@
 """cProfile's statistics with a trace's statements as leaves.
 
-cProfile shows a driver's method as one leaf, whatever it executed. This module splits the time that
-a function spent in that leaf among the statements the function ran, in proportion to their recorded
-time. Time that the trace does not explain stays with the method: other drivers, iteration, calls
-from a library's own code. The sum of all own times does not change.
+cProfile shows a driver's method as one leaf for all statements. This module splits the time that a
+function spent in the leaf among the statements that the function ran, in proportion to their
+recorded time. The method keeps the time that the trace does not explain: other drivers, iteration,
+calls from a library's own code. The sum of all own times does not change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Function = tuple[str, int, str]
 """(file, first line, name), as in cProfile."""
 
 Figures = tuple[int, int, float, float]
-"""Primitive calls, calls, own time and cumulative time, in seconds."""
+"""(primitive calls, calls, own time, cumulative time); times in seconds."""
 
 Statistics = dict[Function, tuple[int, int, float, float, dict[Function, Figures]]]
 
@@ -39,7 +39,7 @@ _FUNCTION = re.compile(r"<built-in method [\w.]*\.(connect)>")
 
 
 def add_statements_to_statistics(statistics: Statistics, profile: Profile) -> bytes:
-    """Return the statistics of a program's main thread, with statements, as a file for pstats."""
+    """Return a pstats file: the main thread's statistics, with the profile's statements added."""
     found: Statistics = dict(statistics)
     numbers: dict[str, int] = {}
     functions = _FunctionFinder(statistics, profile)
@@ -79,8 +79,8 @@ def _without_shown_callers(row: Any) -> Any:
 
 
 def read_and_remove_statistics(path: str) -> Statistics | None:
-    """Read the statistics that cProfile wrote, and remove the file. Returns None if there
-    are none.
+    """Read the statistics that cProfile wrote, and remove the file. Returns None if the file is
+    missing or invalid.
     """
     try:
         with open(path, "rb") as file:
@@ -92,16 +92,16 @@ def read_and_remove_statistics(path: str) -> Statistics | None:
 
 
 def _leaf_operation(leaf: Function) -> str | None:
-    """Return the driver's operation that a leaf represents; None for other functions."""
+    """Return the driver operation that a leaf represents; None if the leaf is another function."""
     matched = _METHOD.fullmatch(leaf[2]) or _FUNCTION.fullmatch(leaf[2])
     return matched[1] if matched and leaf[0] == "~" else None
 
 
 def _split_by_statement(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
-    """Split a leaf's figures among its statements, by their time.
+    """Split a leaf's figures among the statements in `members`, in proportion to their time.
 
-    The trace may have more calls than cProfile, which sees one thread only. The numbers of calls
-    are then reduced in proportion.
+    The trace may have more calls than cProfile, which sees only one thread. In this case, the
+    call counts are reduced in proportion.
     """
     primitive, calls, own_s, all_s = figures
     counted = sum(a.count for a in members)

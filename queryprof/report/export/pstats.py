@@ -23,7 +23,7 @@ files by them.
 """
 
 Figures = list[float]
-"""Primitive calls, calls, own time and cumulative time, in ns."""
+"""[primitive calls, calls, own time, cumulative time]; times in ns."""
 
 
 def pstats_file(weights: list[CallPathWeight]) -> bytes:

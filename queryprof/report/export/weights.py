@@ -12,7 +12,7 @@ from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
 
 SQL_FILE = "sql"
-"""Used as the file name of statements."""
+"""The `file` of nodes that are statements."""
 
 MAX_NAME_CHARACTERS = 300
 

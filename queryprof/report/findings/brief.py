@@ -1,7 +1,7 @@
 """Findings as small JSON objects, for programs that read many of them, such as an agent.
 
-Each text of the recorded program has a field of its own, so it cannot be mistaken for queryprof's
-text.
+Each text from the recorded program has its own field, so that readers cannot mistake the text for
+queryprof's.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def shorten_text(text: str, max_characters: int) -> str:
 
 
 def brief_json(findings: Sequence[Finding], places: Places, cautions: Sequence[str]) -> str:
-    """Return the findings as JSON, one per line, with the cautions that limit them."""
+    """Return the findings as JSON, one per line, with cautions about their accuracy."""
     lines = ",\n  ".join(json.dumps(one) for one in brief_findings(findings, places))
     return f'{{"cautions": {json.dumps(list(cautions))},\n "findings": [\n  {lines}\n]}}'
 

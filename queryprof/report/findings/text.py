@@ -30,7 +30,7 @@ NO_TIME = {
 """By category: the text to print if the time saving of a finding is unknown."""
 
 FREES_LOOP = frozenset({"blocked_loop"})
-"""Categories whose fix lets other tasks run: the statement itself takes as long as before."""
+"""Categories whose fix lets other tasks run. The statement itself does not get faster."""
 
 COUNTS = {2: "Two changes", 3: "Three changes"}
 
@@ -41,8 +41,10 @@ def headline(finding: Finding, places: Places) -> str:
 
 
 def combined_saving(findings: Sequence[Finding]) -> str:
-    """Return the combined saving of the first findings, or "" if fewer than two matter. Findings on
-    one line may save the same time, so only the first of them counts.
+    """Return a sentence on the combined saving of the first findings. Returns "" if fewer than two
+    findings matter, or if the savings overlap.
+
+    Findings on the same line may save the same time, so only the first finding of a line counts.
     """
     relevant = [
         one
@@ -65,7 +67,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
 
 
 def server_hint(findings: Sequence[Finding]) -> str:
-    """Return advice that makes a server's findings more precise, or ""."""
+    """Return advice on how to get more precise findings for a server; "" for other programs."""
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (
@@ -114,7 +116,7 @@ def detail_lines(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def one_paragraph_message(finding: Finding) -> str:
-    """Return the whole finding as one paragraph, for tools that show only one."""
+    """Return the whole finding as one paragraph, for tools that show only one paragraph."""
     parts = [f"{category_title(finding)}: {saving_in_words(finding)}", *finding.evidence]
     rest = [
         finding.fix,

@@ -40,7 +40,9 @@ PLAN_LINES = 12
 MAX_STATEMENT_CHARS = 2_000
 
 CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
-"""The last two stop notebooks from rendering dollar signs as mathematics."""
+"""CSS classes of the cards. tex2jax_ignore and mathjax_ignore stop notebooks from rendering dollar
+signs as mathematics.
+"""
 
 NOT_ENDED = "The recorded block has not ended yet."
 
@@ -53,14 +55,14 @@ def summary_cards_html(
     heading: str = "h4",
     ways: str = ": .dataframe(), .report(), .html(path)",
 ) -> str:
-    """Return the findings, the vital few with their plans, and the gaps in the recording.
+    """Return the HTML: findings, the vital few with their plans, and gaps in the recording.
 
     Args:
         report: None while the block still runs.
         source: returns the source lines around a frame; None to show no source.
-        compared: one line for each earlier recording that this one is compared with.
+        compared: one line for the comparison with each earlier recording.
         heading: HTML element of headings; notebooks use the higher levels.
-        ways: text that names the methods which show more; "" for none.
+        ways: text that lists the methods that show more; "" for no such text.
     """
     page = _Cards(report, findings, source, heading, ways) if report else None
     parts = page.parts(compared) if page else [_build_element("p", NOT_ENDED)]
@@ -96,7 +98,7 @@ def _style_element() -> Element:
 
 
 def _code_block(lines: Iterable[tuple[str, bool]]) -> Element:
-    """Return lines in a fixed-width font. Lines with a true flag are bold."""
+    """Return (text, is_bold) lines as an element in a fixed-width font."""
     made = Element("pre")
     for text, is_marked in lines:
         line = _build_element("b" if is_marked else "span", text)

@@ -40,8 +40,8 @@ STYLES = ("base", "charts", "tables", "media")
 LARGE_BYTES = 200_000
 
 MARK = "<!-- queryprof report -->"
-"""The mark in the first 200 bytes of every page. queryprof may overwrite a file that has this
-mark.
+"""A comment in the first 200 bytes of every page. queryprof overwrites only HTML files that have
+this comment.
 """
 
 _ESCAPES = {
@@ -80,7 +80,7 @@ def html_page(data: dict[str, Any], title: str) -> str:
 
     Args:
         data: see page_data.
-        title: of the browser window.
+        title: title of the browser window.
     """
     style, script = _styles_and_scripts()
     policy = "; ".join(

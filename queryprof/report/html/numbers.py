@@ -1,4 +1,4 @@
-"""Numbers for the texts, call sites and statements of a page, which stores each only once."""
+"""Numbers for the texts, call sites and statements of a page. The page stores each of them once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NONE = -1
 
 
 class TextNumbers:
-    """Assign the numbers, in order of first use.
+    """Assign numbers to texts and call sites, in order of first use.
 
     Args:
         statements: the statements that the page describes, in the order of their numbers.
@@ -48,8 +48,8 @@ class TextNumbers:
         return self._statements.get(statement, NONE)
 
     def number_and_text(self, statement: str) -> dict[str, int]:
-        """Return a statement's number, and its text for statements that the page does not
-        describe.
+        """Return the number of a statement and the number of its text. The page needs the text for
+        statements that it does not describe.
         """
         return {
             "statement": self.statement_number(statement),

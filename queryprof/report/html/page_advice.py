@@ -13,7 +13,7 @@ MAX_PROOFS = 50
 
 
 def advice_data(advice: Advice, numbers: TextNumbers) -> dict[str, Any]:
-    """Return the remaining time after each change, and each statement before and after."""
+    """Return the remaining time after each change, and each statement's time before and after."""
     before_ns = advice.before_ns or 1.0
     changed = [
         proof for proof in advice.proofs if proof.is_proved or proof.doubt or proof.is_slower

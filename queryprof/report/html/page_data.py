@@ -73,7 +73,7 @@ def page_data(
     functions: Node | None = None,
     advice: Advice | None = None,
 ) -> dict[str, Any]:
-    """Return the data of a report's page.
+    """Return the data of a report's page, as serializable to JSON.
 
     Args:
         findings: largest saving first.
@@ -184,7 +184,7 @@ class _PageDataBuilder:
         return advice_data(advice, self._numbers) if advice else None
 
     def texts(self) -> dict[str, Any]:
-        """Return the texts and sites that all other parts refer to. Call this last."""
+        """Return the texts and sites that the rest of the data refers to. Call this last."""
         return self._numbers.columns()
 
     def _notable_bottlenecks(self) -> Sequence[Bottleneck]:

@@ -1,4 +1,4 @@
-"""Places for a page that may be shared: paths do not reveal the machine."""
+"""Code locations for a page that may be shared: file paths reveal no directories of the machine."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class PagePlaces(Places):
         return known
 
     def command_line(self, arguments: Iterable[str]) -> str:
-        """Return a command line, with paths shortened like those of files."""
+        """Return a command line. Absolute paths are shortened as in `file`."""
         return shlex.join(self.file(each) if os.path.isabs(each) else each for each in arguments)

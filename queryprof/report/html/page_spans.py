@@ -12,7 +12,7 @@ from queryprof.report.places import Places
 from queryprof.report.text.spans import delay_in_words, no_calls_sentence, run_statement
 
 SHOWN = 30
-"""Slowest spans on a page."""
+"""Maximum number of slowest spans on a page."""
 
 
 class PageSpans:

@@ -23,15 +23,16 @@ from queryprof.report.text.cards import findings_at
 from queryprof.report.text.plans import marked_steps
 
 Groups = Sequence[tuple[str, list[Aggregate]]]
-"""The statements of the page with their aggregates, most time first."""
+"""The statements of the page with their aggregates, longest time first."""
 
 MAX_SITES_PER_STATEMENT = 20
 MAX_DETAILED = 1000
-"""Number of statements with a plan, a histogram, executions and source. Others have only figures.
+"""Maximum number of statements with a plan, a histogram, executions and source. Other statements
+have only figures.
 """
 
 MAX_SOURCES = 400
-"""Maximum number of places whose source is shown."""
+"""Maximum number of call sites whose source is shown."""
 
 SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
 """Returns (number, text) of each source line around a frame; None if the source is unknown."""
@@ -56,7 +57,7 @@ class PageStatements:
     """The statements as columns.
 
     Args:
-        before_ns: time of each statement in another recording; None without one.
+        before_ns: time of each statement in another recording; None without another recording.
     """
 
     def __init__(
@@ -89,7 +90,8 @@ class PageStatements:
     def _sites_of(self, group: list[Aggregate], has_callers: bool) -> tuple[list[list[int]], int]:
         """Return the most expensive sites of a statement, and the total number of its sites.
 
-        A site is [site, ns, executions, caller], with its most expensive caller.
+        A site is [site number, ns, executions]. With `has_callers`, it also has the number of the
+        caller on its most expensive call path.
         """
         sites = self._report.sites
         by_place = group_aggregates(group, lambda a: sites.place(a.path))
@@ -157,7 +159,9 @@ class PageStatements:
         ]
 
     def sources(self, source: SourceLines) -> dict[int, list[tuple[int, int]]]:
-        """Return (number, text) of the source lines around each call site, by the site's number."""
+        """Return the source lines around each call site, by the site's number. A line is
+        (line number, number of its text).
+        """
         found: dict[int, list[tuple[int, int]]] = {}
         numbers = self._numbers.frames
         frames = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""A period as an HTML page: a lane of calls for each thread, and the write lock of each database.
+"""An HTML page about a period: a lane of calls per thread, and the write lock of each database.
 
 The page is a picture (SVG) without scripts, and loads nothing. Point at a bar to see its details.
 """
@@ -24,17 +24,17 @@ from queryprof.report.inert import escape_control_characters
 from queryprof.report.places import Places
 
 WIDTH, LEFT = 1200, 230
-"""Pixels of the picture, and of its names."""
+"""Width in pixels of the picture, and of the lane names at its left."""
 
 CHARACTER, MIN_LABELLED = 7, 60
-"""Pixels of a character, and of the shortest bar with a label."""
+"""Width in pixels of a character, and of the narrowest bar that has a label."""
 
 LANE, BAR, GAP = 26, 16, 14
-"""Pixels between two lanes, of a bar, and between two groups of lanes."""
+"""Height in pixels of a lane, of a bar, and of the extra gap above the lanes of a database."""
 
 TICKS = 6
 COLOURS = 6
-"""Number of statements with a colour of their own."""
+"""Number of statements that have their own colour."""
 
 MAX_LANES = 60
 TITLE_CHARACTERS = 300
@@ -75,7 +75,7 @@ class _Mark:
 
 
 def timeline_page(report: Report, activity: RecentActivity) -> str:
-    """Return the page."""
+    """Return the HTML page."""
     picture = _Picture(report, activity)
     period = activity.period
     title = f"{clock_time(period.start_unix_ns)} to {clock_time(period.end_unix_ns)}"
@@ -105,7 +105,7 @@ class _Picture:
         self._y = 20
 
     def legend(self) -> Element:
-        """Return the statements with a colour, and their time."""
+        """Return the list of coloured statements with their times."""
         listed = Element("ul")
         period_ns = max(self._activity.period.ns, 1)
         for statement, colour in self._colours.items():

@@ -27,7 +27,9 @@ from queryprof.report.json.writing import (
 )
 
 MAX_CACHED_TEXTS = 65_536
-"""Cached texts of frames, and of call sites. Most occur in many places."""
+"""Maximum number of cached JSON texts of frames, and of call sites. Most frames and call sites
+occur many times in a report.
+"""
 
 
 def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
@@ -78,13 +80,13 @@ TOTALS_SOURCES = {
     "automatic_indexes": "automatic_indexes_sum",
     "page_fetches_per_execution_estimate": "page_fetches",
 }
-"""Attribute of the totals for a number of the document, where the names differ."""
+"""The attribute of the analysis's Totals for each document field that has another name."""
 
 
 def _totals_writer() -> Callable[[Totals], str]:
     """Return a fast writer for totals, which are half of a large document.
 
-    All their fields are numbers, so a single template is enough.
+    All fields of totals are numbers, so a single template is enough.
     """
     names = [field.name for field in fields(to.Totals)]
     take = attrgetter(*[TOTALS_SOURCES.get(name, name) for name in names])

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 SHAPES: dict[type, type] = {}
-"""The document's type for each type of the analysis or model."""
+"""The document's class for each class of the analysis or the model."""
 
 
 @dataclass_transform(frozen_default=True)
 def document_shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
-    """Make a class the document's shape of `source`: the document has only the fields of
-    the class.
+    """Decorate a class that defines how objects of `source` appear in the document: only with the
+    fields of this class.
     """
 
     def shape(kind: type[Kind]) -> type[Kind]:
@@ -61,8 +61,8 @@ def _attributes_getter(names: tuple[str, ...]) -> Callable[[object], tuple[Any, 
 
 @singledispatch
 def to_document_value(value: Any) -> Any:
-    """Convert a value for a document. Types that need more than renamed fields register a
-    function.
+    """Convert a value for a document. A type registers a function if selecting its fields is not
+    enough.
     """
     return value
 
@@ -99,7 +99,7 @@ def to_json(value: Any) -> str:
 
 
 class _WritersByType(dict[type, Callable[[Any], str]]):
-    """Writers by type. Other modules add theirs; missing ones are created."""
+    """Writer functions by type. Other modules add writers; missing writers are created on use."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
         self[kind] = write = _make_writer(kind)

@@ -1,4 +1,4 @@
-"""Advice for a terminal: the changes in order, and each statement before and after."""
+"""Advice for a terminal: the changes in order, and each statement's time before and after."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from queryprof.report.text.comparison import (
 from queryprof.report.text.plans import plans_before_and_after, worse_plan_reason
 
 CHARTED_INTERVALS = 4
-"""Runs with fewer intervals get no chart. An interval lasts at least 1/8 second."""
+"""Minimum number of intervals of a run for a chart. An interval lasts at least 1/8 second."""
 
 STYLES = {
     Verdict.WORSE: "bold red",
@@ -48,7 +48,7 @@ def print_comparison(
     top: int = 10,
     width: int | None = None,
 ) -> None:
-    """Print the changed statements, new and gone ones first, and the metrics of the whole runs.
+    """Print the metrics of the whole runs, and then the changed statements.
 
     Args:
         top: maximum number of statements.
@@ -65,7 +65,7 @@ def print_comparison(
         ),
         *(Text(f"! {caution}", style="yellow") for caution in verdict_cautions(comparison)),
     ]
-    # The totals come first: after a fix, one new statement may replace many executions.
+    # The totals come first, because after a fix one new statement may replace many executions.
     parts.append(_metrics_table("\nThe whole run", comparison.whole))
     shown = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     parts += [_change_card(change, places, console.width) for change in shown[:top]]

@@ -1,7 +1,7 @@
 """Shared parts of all terminal reports: the console, texts, tables and output.
 
-Reports build text and tables only with the classes of this module. They escape control characters
-(queryprof.report.inert), and rich finds no markup in them.
+Reports build text and tables only with the classes of this module. These classes escape control
+characters (queryprof.report.inert), and rich interprets no markup in their texts.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MIN_COLUMNS, DEFAULT_COLUMNS, MAX_COLUMNS = 20, 80, 10_000
 
 
 class _Console(Console):
-    """A console whose output may be closed early, as by `head`."""
+    """A console whose reader may close the output early, as `head` does."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave the exit status to the command; rich would exit with 1."""
+        """Raise BrokenPipeError, so that the command decides its exit status; rich exits with 1."""
         raise BrokenPipeError
 
 
@@ -90,7 +90,7 @@ def heading_line(text: str, style: str = "bold") -> RenderableType:
 
 
 def separate_lines(texts: Iterable[str]) -> RenderableType:
-    """Return each string as a line of its own."""
+    """Return a renderable with one line per string."""
     return Group(*map(Text, texts))
 
 

@@ -13,7 +13,7 @@ MAX_SHOWN = 5
 
 
 def error_list(report: Report, places: Places) -> list[RenderableType]:
-    """Return the exceptions by type and call site, most frequent first. Empty without errors."""
+    """Return the exceptions by type and call site, most frequent first; [] without errors."""
     found = report.errors
     if not found:
         return []

@@ -60,7 +60,7 @@ def print_findings(
 def first_fixes(
     findings: Sequence[Finding], places: Places, with_code: bool = False
 ) -> list[RenderableType]:
-    """Return the first findings with a fix, for the first screen. Empty without such findings."""
+    """Return the first findings that have a fix, for the first screen; [] if no finding has one."""
     findings = [one for one in findings if not one.is_unexplained]
     if not findings:
         return []

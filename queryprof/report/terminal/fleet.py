@@ -1,4 +1,4 @@
-"""Answers about a fleet, for a terminal: one card per row."""
+"""Query results about a fleet, for a terminal: one card per row."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from queryprof.report.terminal.console import Text, console_for, heading_line, p
 
 Record = Mapping[str, Any]
 Card = tuple[str, str, tuple[str, ...]]
-"""Bold heading, place, further lines."""
+"""(bold heading, call site or host, further lines)."""
 
 MAX_STATEMENT_CHARACTERS = 400
 """Length limit of a statement, in characters."""
 
 MIN_SHARE = 0.01
-"""Smaller shares of a statement's time are not shown."""
+"""Minimum share of a statement's time for a kind of file work to be shown."""
 
 
 def print_cards(
@@ -38,7 +38,9 @@ def print_cards(
     left_out: int = 0,
     file: TextIO | None = None,
 ) -> None:
-    """Print cards below a title, how many more there are, and the option that shows them."""
+    """Print cards below a title. If `left_out` is positive, also print how many cards are missing
+    and which option shows all.
+    """
     parts: list[RenderableType] = [heading_line(title)]
     for head, site, lines in cards:
         parts.append(Text())
@@ -90,7 +92,7 @@ def _ranking_card(row: Record) -> Card:
 
 
 def period_in_words(row: Record) -> str:
-    """Return the period in which something was seen, in UTC."""
+    """Return a row's period, from first_seen to last_seen, in UTC."""
     return f"{time_in_utc(row['first_seen'])} to {time_in_utc(row['last_seen'])} UTC"
 
 
@@ -105,7 +107,7 @@ def host_count_in_words(row: Record) -> str:
 
 
 def outlier_cards(rows: Sequence[Record]) -> list[Card]:
-    """Return cards for hosts that lose time."""
+    """Return cards for hosts where a statement is slower than on the median host."""
     return [
         (
             f"{_seconds_in_words(row['lost_seconds'])} lost",
@@ -280,4 +282,4 @@ CARDS: Mapping[str, Callable[[Sequence[Record]], list[Card]]] = {
     "plans": plan_cards,
     "findings": finding_cards,
 }
-"""The function that makes the cards, by question."""
+"""The function that makes the cards for the rows of each fleet query."""

@@ -1,4 +1,4 @@
-"""The growth of a workload for a terminal: laws and forecasts of its statements."""
+"""How a workload grows, for a terminal: growth laws and time forecasts of its statements."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def print_growth(
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Print the statements whose forecast is longest, with their laws.
+    """Print the statements with the longest forecast times, and their growth laws.
 
     Args:
         times_ns: the recorded time of each statement.
-        recorded: the recorded figures. If the database has changed since, for example by an index,
-            the times change with the VM steps.
+        recorded: the recorded figures. If a statement takes a different number of VM steps in the
+            replay (for example, because of a new index), its time is scaled in proportion.
         left_out: the number of executions that could not be replayed.
     """
     console = console_for(file, width)
@@ -108,7 +108,7 @@ def _lines(one: Growth, found: ComposedRuns) -> Iterator[str]:
 
 
 def _plan_changes(found: ComposedRuns, statement: str) -> Iterator[str]:
-    """Yield the shares of the data from which on a statement has another plan."""
+    """Yield a line for each share of the rows at which a statement's plan changes."""
     for before, after in pairwise(found.runs):
         plans = [
             run.figures[statement].plans for run in (before, after) if statement in run.figures

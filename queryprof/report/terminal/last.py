@@ -1,4 +1,4 @@
-"""What processes did last, for a terminal: `queryprof last`."""
+"""The latest calls of processes, for a terminal: `queryprof last`."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ from queryprof.report.terminal.console import (
 )
 
 STATEMENTS, CALLS, WAITS, STALLS = 8, 8, 8, 4
-"""Numbers of rows to show."""
+"""Maximum number of rows in each section."""
 
 MAX_CHARACTERS = 200
-"""Characters of a statement to show."""
+"""Maximum number of characters shown of a statement."""
 
 
 def print_last(
     report: Report, activity: RecentActivity, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print the busiest statements, the longest calls, and who waited for whom."""
+    """Print the busiest statements, the longest calls, lock waits and their holders, event loop
+    stalls, and the last calls of killed processes.
+    """
     view = _View(report, activity)
     print_parts(console_for(file, width), view.parts())
 

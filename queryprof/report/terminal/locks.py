@@ -38,8 +38,8 @@ GOES_ON = "These times exclude current holds and waits: see queryprof locks FILE
 
 
 def long_hold_sentence(report: Report) -> str:
-    """Return a sentence about the longest write lock, or "" if it was held for less than a second.
-    No recorded call waited for it, but calls of other processes may have.
+    """Return a sentence about the longest write lock; "" if it was held for less than a second.
+    The lock matters even if no recorded call waited: unrecorded processes may have waited for it.
     """
     writes = [hold for hold in report.lock_holds if hold.kind == "write"]
     longest = max(writes, key=lambda hold: hold.max_ns, default=None)
@@ -50,8 +50,8 @@ def long_hold_sentence(report: Report) -> str:
 
 
 def lock_summary(report: Report) -> list[RenderableType]:
-    """Return one line if waiting for locks took over 1% of the database time, or if a write lock
-    was held for long.
+    """Return one line if waiting for locks took 1% or more of the database time, or if a write lock
+    was held for a second or longer; otherwise [].
     """
     work = report.profile.file_work
     waited_ns = sum(one.lock_ns for one in work)
@@ -104,7 +104,7 @@ def _hold_lines(hold: LockHold, report: Report, places: Places) -> list[Renderab
 
 
 def _hold_facts(hold: LockHold, places: Places) -> list[str]:
-    """Return further facts about a hold, as far as they matter."""
+    """Return the notable facts about a hold: its end, the program's own code, rows, log size."""
     facts = []
     if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
         ended = f" {places.where(hold.end_path[0])}" if hold.end_path else ""
@@ -141,7 +141,7 @@ def _longest_waits(report: Report, places: Places) -> list[RenderableType]:
 
 
 def _holder_in_words(wait: LockEvent, holders: LockHolders, report: Report, places: Places) -> str:
-    """Return which call held the lock longest during a wait, and what that call waited for.
+    """Describe the call that held the lock longest during a wait, and the call that it waited for.
 
     Adds the time if the holder did not hold the lock for the whole wait.
     """
@@ -164,7 +164,7 @@ def _holder_in_words(wait: LockEvent, holders: LockHolders, report: Report, plac
 
 
 def _place_and_thread(event: LockEvent, report: Report, places: Places) -> str:
-    """Return a place and its thread."""
+    """Return the call site of a lock event and its thread."""
     return f"{_site_text(event.path, report, places)} ({_thread_name(event, report)})"
 
 

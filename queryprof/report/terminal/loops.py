@@ -30,16 +30,16 @@ from queryprof.report.text.loops import many_short_steps_note, stall_description
 CHART_HEIGHT = 10
 COLOURS = ("cyan", "red", "green", "yellow")
 CHART_MARGIN = 22
-"""Columns that a chart's axis takes."""
+"""Width of a chart's axis in columns."""
 
 LATE_NS = 10_000_000
-"""Heartbeat lag from which the report warns."""
+"""Minimum 95th percentile of the heartbeat lag, in ns, for a warning."""
 
 NOTHING_RAN = "No event loop ran."
 
 
 def print_loops(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Print the stalls of each event loop with their causes, and its lag.
+    """Print each event loop's stalls with their causes, and the loop's lag.
 
     Args:
         width: in columns; by default the terminal's width, or 80.
@@ -53,7 +53,7 @@ def print_loops(report: Report, file: TextIO | None = None, width: int | None = 
 
 
 def loop_summary(report: Report, places: Places, shown: int = 3) -> list[RenderableType]:
-    """Return the worst stalls of all loops, for the first screen. Empty without stalls."""
+    """Return the worst stalls of all loops, for the first screen; [] without stalls."""
     stalls = [stall for finding in report.loops for stall in finding.stalls]
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
@@ -127,7 +127,7 @@ def _no_stalls_sentence(has_steps: bool) -> Text:
 
 
 def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list[RenderableType]:
-    """Return the functions that delayed others, by total delay. Empty without delays."""
+    """Return a table of the functions that delayed others, by total delay; [] without delays."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []
@@ -188,7 +188,7 @@ def _functions_table(finding: LoopSummary, places: Places, top: int | None) -> R
 
 
 def lag_chart(lags: dict[str, Distribution], width: int) -> str:
-    """Chart the cumulative distributions of some lags, on a logarithmic lag axis."""
+    """Chart the cumulative distribution of each lag in `lags`, on a logarithmic lag axis."""
     import plotille  # late, because it imports colour maps: slow for a report without loops
 
     figure = plotille.Figure()

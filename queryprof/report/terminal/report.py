@@ -38,7 +38,7 @@ from queryprof.report.text.deployment import deployment_names, deployments_in_wo
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
-"""Lines of a query plan."""
+"""Maximum number of lines shown of a query plan."""
 
 WIDE = 110
 """Terminals with this many columns or more show all columns of a table."""
@@ -51,12 +51,12 @@ def print_report(
     findings: Sequence[Finding] = (),
     beyond: bool = False,
 ) -> None:
-    """Print what to do, the statements that matter, and where to find more.
+    """Print the fixes, the statements that take most time, and the options that show more.
 
     Args:
         width: in columns; by default the terminal's width, or 80.
         findings: largest saving first.
-        beyond: show statements after the vital few as well, up to the report's `top`.
+        beyond: also show statements after the vital few, up to the report's `top`.
     """
     console = console_for(file, width)
     places = Places(report.profile)
@@ -75,7 +75,7 @@ def print_report(
 def print_block_report(
     report: Report, file: TextIO, width: int, findings: Sequence[Finding], lines: Sequence[str]
 ) -> None:
-    """Print the report of a block that a program recorded, without colours and command line.
+    """Print the report of a recorded block of code, without colours and without a command line.
 
     Args:
         lines: printed below the first line.
@@ -92,7 +92,7 @@ def print_block_report(
 def print_view(
     report: Report, dimension: str, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print one breakdown: by statement, site, operation, thread or span."""
+    """Print the totals by one dimension: statement, site, operation, thread or span."""
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview_lines(report)]
@@ -109,7 +109,7 @@ def print_view(
 
 
 def _completeness_line(overview: Overview) -> list[RenderableType]:
-    """Return how complete the figures are, and the recording overhead."""
+    """Return a line about the completeness of the recording and its overhead; [] for no line."""
     parts = [] if overview.cautions else [completeness_sentence(overview.processes)]
     if overview.calls and overview.profiler_ns:  # 0 if a process was killed early
         share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
@@ -206,7 +206,9 @@ def _bottleneck_cards(
 def _bottleneck_card(
     bottleneck: Bottleneck, notes: list[str], places: Places, width: int, above: Bottleneck | None
 ) -> RenderableType:
-    """Return the card of a bottleneck. Omits the call site if `above` has the same."""
+    """Return the card of a bottleneck. If `above` has the same call site, the card does not repeat
+    it but shows "the same line".
+    """
     totals = bottleneck.totals
     runs = f"{count(totals.executions)} x {duration(totals.mean_ns)}"
     failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
@@ -237,7 +239,7 @@ def _bottleneck_card(
 
 
 def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
-    """Return the call site, the most expensive caller and the database helpers between."""
+    """Return the call site, its most expensive caller, and the database helpers that it used."""
     site = Text(overflow="fold")
     site.append(places.site(bottleneck.site), "bold cyan")
     for caller in bottleneck.callers[:1]:
@@ -249,7 +251,7 @@ def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
 
 
 def _further_options(report: Report, shown: int) -> RenderableType:
-    """Return the options that show more."""
+    """Return a line with the options that show more."""
     is_cut = report.ranking.count > shown
     views = [
         name
@@ -266,7 +268,7 @@ def _further_options(report: Report, shown: int) -> RenderableType:
 
 
 def _plan_lines(bottleneck: Bottleneck) -> list[RenderableType]:
-    """Return the query plan of the statement with its marked steps."""
+    """Return the lines of the statement's query plan, with a note on each bad step."""
     steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
     lines: list[RenderableType] = [
         Text.assemble(

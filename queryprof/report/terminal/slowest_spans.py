@@ -85,7 +85,7 @@ def _span_card(
 
 
 def _draw_bar(run: SpanRun, one: SlowSpan) -> Text:
-    """Draw a run's place in the span's time."""
+    """Draw a bar that shows when the run happened within the span."""
     whole = one.duration_ns or 1
     start = min(run.start_ns * BAR_COLUMNS // whole, BAR_COLUMNS - 1)
     end = min(-(-run.end_ns * BAR_COLUMNS // whole), BAR_COLUMNS)

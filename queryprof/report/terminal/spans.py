@@ -13,13 +13,13 @@ from queryprof.report.terminal.console import Text, borderless_table, heading_li
 from queryprof.report.text.cards import repeat_in_words
 
 SHOWN = 3
-"""Findings on the first screen."""
+"""Maximum number of repeated queries on the first screen."""
 
 STATEMENT_COLUMNS = 72
 
 
 def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Return repeated queries that are on no card, for the first screen. Empty without any."""
+    """Return the repeated queries that have no bottleneck card, for the first screen."""
     parts: list[RenderableType] = []
     on_cards = {(card.statement, card.site.frame) for card in report.ranking.bottlenecks}
     repeats = [r for r in report.repeats if (r.statement, r.site.frame) not in on_cards]
@@ -35,7 +35,7 @@ def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
 
 
 def span_tables(report: Report, places: Places, wide: bool) -> list[RenderableType]:
-    """Return the ended spans as a table, and the repeated queries. Empty without ended spans."""
+    """Return the ended spans as a table, and the repeated queries; [] if no span has ended."""
     found, top = report.spans, report.top
     if not found:
         return []

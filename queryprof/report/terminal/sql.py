@@ -10,10 +10,10 @@ from queryprof.report.inert import escape_control_characters
 from queryprof.report.terminal.console import Text
 
 SQL_LINES = 6
-"""Longer statements are cut; `--format json` prints them whole."""
+"""Maximum number of lines shown of a statement; `--format json` prints whole statements."""
 
 MAX_CHARACTERS = 5000
-"""Length limit in characters: colouring a megabyte takes seconds."""
+"""Maximum number of characters shown of a statement: colouring a megabyte takes seconds."""
 
 
 class SqlText:

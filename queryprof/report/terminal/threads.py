@@ -1,4 +1,4 @@
-"""The report on threads and on work handed to them, for a terminal."""
+"""The report on threads, and on work that other code handed to them, for a terminal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, borderless_table, heading_line
 
 SHOWN = 3
-"""Findings on the first screen."""
+"""Maximum number of handoffs on the first screen."""
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 16
 HOUR_NS = 3_600_000_000_000
 MIN_RATE_NS = 10_000_000_000
-"""Shorter runs show no hourly rate."""
+"""Minimum duration in ns of a run for an hourly rate."""
 
 
 def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Return the work handed to threads, for the first screen. Empty without such work."""
+    """Return the work handed to threads, for the first screen; [] without such work."""
     parts: list[RenderableType] = []
     handoffs = report.handoffs
     if handoffs:
@@ -69,7 +69,7 @@ def _handoff_card(found: HandoffSummary, places: Places) -> RenderableType:
 
 
 def thread_tables(report: Report, places: Places, wide: bool) -> list[RenderableType]:
-    """Return the threads' usage, if known, and the work handed to them."""
+    """Return the threads' usage if known, the processes' I/O, and the work handed to threads."""
     parts: list[RenderableType] = []
     usage, top = report.threads, report.top
     if usage:
@@ -129,7 +129,7 @@ def thread_tables(report: Report, places: Places, wide: bool) -> list[Renderable
 
 
 def _process_io_lines(profile: Profile) -> list[RenderableType]:
-    """Return what the processes read and wrote, in total and per hour."""
+    """Return a line with the bytes that the processes read and wrote, in total and per hour."""
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
         return []

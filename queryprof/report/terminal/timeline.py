@@ -18,7 +18,7 @@ from queryprof.report.terminal.console import (
 )
 
 SHOWN = 24
-"""Number of intervals: a table of that length fits on one screen."""
+"""Default number of intervals. A table with this number of rows fits on one screen."""
 
 FIGURES_COLUMNS = 46
 """Columns for the figures; the bars take the rest of the width."""

@@ -19,10 +19,10 @@ from queryprof.report.terminal.console import Text, borderless_table
 
 WIDE = 110
 FIGURE, GAP = 8, 2
-"""Columns of a figure, and of the gap between two figures."""
+"""Width of a figure, and of the gap between two figures, in columns."""
 
 LONG_NS = 1_000_000_000
-"""Write locks held for a shorter time are not shown."""
+"""Minimum time in ns that a shown write lock has been held."""
 
 MAX_HELD = 4
 """Maximum number of lines with write locks."""
@@ -31,7 +31,7 @@ FRAMES = 2
 """Frames shown of a lock's stack. One frame is not enough: it may be a shared helper function."""
 
 CALLER = 8
-"""Minimum columns for a caller. With fewer, the caller is only "..."."""
+"""Minimum width for a caller, in columns. Less space would show only "..."."""
 
 LINES_AROUND = 6
 """Lines of the screen above and below the table."""
@@ -49,7 +49,7 @@ def top_screen(
     chosen: int | None = None,
     details: Sequence[str] = (),
 ) -> RenderableType:
-    """Return one screen.
+    """Return one screen of `queryprof top`.
 
     Args:
         height: maximum number of lines.
@@ -60,7 +60,7 @@ def top_screen(
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))
     places = Places()
-    # The other loops have only been idle.
+    # Loops without a lag or a stall have only been idle.
     awake = [loop for loop in now.loops if loop.lag_p99_ns is not None or loop.stalls]
     loops = [
         Text(
@@ -147,7 +147,7 @@ def held_lock_lines(one: HeldLock) -> list[RenderableType]:
 
 
 def _informative_frames(path: CallPath) -> CallPath:
-    """Return the first frames of a path, without a module as the caller: it adds nothing."""
+    """Return the first frames of a path. Omits a caller that is only a module's top level."""
     return (*path[:1], *(one for one in path[1:FRAMES] if one.function != "<module>"))
 
 
@@ -164,7 +164,7 @@ def _short_places(path: CallPath) -> str:
 
 
 def statement_place(one: BusyStatement, places: Places, columns: int) -> str:
-    """Return the place of a statement, and its caller if there is room.
+    """Return a statement's function, file and line, and its caller if there is room.
 
     The file and line are never cut.
     """

@@ -14,11 +14,11 @@ from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, print_parts
 
 MIN_SHARE = 0.01
-"""Smaller shares of the database time are not shown."""
+"""Minimum share of the database time of a shown node."""
 
 
 def print_tree(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Print callers above the statements that they run, with share and time."""
+    """Print the callers above the statements that they run, each with its share and time."""
     console = console_for(file, width)
     places = Places(report.profile)
     root = call_tree(report.profile.aggregates)

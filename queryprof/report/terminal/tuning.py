@@ -77,9 +77,9 @@ def _effect_in_words(effect: Effect, found: PragmaExperiment) -> str:
 
 
 def _change_in_percent(effect: float) -> str:
-    """Return the change from the low level to the high one.
+    """Return the change of the time from the low level to the high level, in percent.
 
-    An effect is half of that change, as a logarithm.
+    `effect` is the square root of the ratio of the two times.
     """
     return f"{(effect**2 - 1) * 100:+.1f}%"
 

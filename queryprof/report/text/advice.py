@@ -1,4 +1,4 @@
-"""Advice as text: savings and costs of each change, and each statement before and after."""
+"""Advice as text: savings and costs of each change, and each statement's time before and after."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def saving_summary(advice: Advice) -> str:
 
 
 def _no_change_sentence(advice: Advice) -> str:
-    """Return the sentence for no changes, depending on how much was measured."""
+    """Return the sentence for advice without changes. It depends on how much was measured."""
     unknown_ns = sum(one.recorded_ns for one in advice.not_measured)
     is_most = advice.before_ns >= MIN_MEASURED_SHARE * (advice.before_ns + unknown_ns)
     return NO_CHANGE if is_most and advice.is_complete else NO_CHANGE_YET
@@ -68,7 +68,7 @@ def statements_using_index(change: DatabaseChange, advice: Advice) -> Iterator[P
 
 
 def proof_line(proof: Proof) -> str:
-    """Describe a statement before and after, and whether the result is proved."""
+    """Describe a statement's time before and after, and whether the result is proved."""
     text = proof_in_words(proof)
     if proof.is_drawn:
         text += ", with values of the database, not the recording's"
@@ -84,7 +84,7 @@ def rewrite_line(rewrite: Rewrite) -> str:
 
 
 def advice_cautions(advice: Advice) -> Iterator[str]:
-    """Yield the limits of the figures."""
+    """Yield sentences on the limits of the measurements."""
     if advice.other_version:
         yield (
             f"measured with SQLite {advice.sqlite_version}, but the program ran with"

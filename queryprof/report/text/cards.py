@@ -15,7 +15,7 @@ from queryprof.analysis.units import average, count, counted, duration, each_of_
 from queryprof.findings.finding import CATEGORIES, Finding
 
 NOTABLE_PART = 0.05
-"""Smaller shares of a statement's time are not shown."""
+"""Minimum share of a statement's time for a part of the time split to be shown."""
 
 FEW_STEPS = 20
 """VM steps below which a statement does no notable work (COMMIT, for example)."""
@@ -24,7 +24,7 @@ FEW_STEPS = 20
 def findings_at(
     bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]
 ) -> Iterator[str]:
-    """Yield the findings on a statement at its call site.
+    """Yield the titles of the findings on a statement at its call site.
 
     Stalls and repeated queries follow if no finding covers them.
     """
@@ -112,7 +112,7 @@ def group_by_site(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
 
 
 def figure_lines(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
-    """Return lines with the time split, the spread of durations and the work, where notable.
+    """Return lines with the time split, the percentiles and the work, if they are notable.
 
     Args:
         notes: the other notes on the card.
@@ -126,7 +126,7 @@ def figure_lines(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
 
 
 def _time_split(bottleneck: Bottleneck) -> str:
-    """Return the split of the time, if something other than computing takes a notable part."""
+    """Return the split of the time; "" if only computing takes a notable share."""
     if bottleneck.files is None:
         return ""
     split = bottleneck.files.time_shares(bottleneck.totals.self_ns)

@@ -19,7 +19,7 @@ MAX_CAUSES = 20
 
 @dataclass(frozen=True, slots=True)
 class WorseStatement:
-    """A statement that got worse, in words that do not depend on the test.
+    """A statement that got worse, described independently of the test.
 
     Attributes:
         changes: the figures that got worse.
@@ -98,7 +98,7 @@ def _natural_sort_key(test: str) -> list[tuple[int, str]]:
 def _usual_reason(
     before: StatementFigures | None, after: StatementFigures, is_shuffled: bool
 ) -> str:
-    """Return the usual reason for a change of a statement's figures."""
+    """Return the usual reason for the change of a statement's figures; "" if unknown."""
     if before is None:
         return (
             "It runs several times from one line: is it in a loop that one query could replace?"
@@ -122,7 +122,7 @@ def _usual_reason(
 
 
 def site_lines(site: SiteFigures, with_executions: bool = True) -> list[str]:
-    """Return the line that runs the statement, and its source if readable."""
+    """Return the location of the line that runs the statement, and its source code if readable."""
     times = f"{site.executions} x " if with_executions else ""
     frame = site.frame
     if frame is None:
@@ -139,12 +139,12 @@ def site_lines(site: SiteFigures, with_executions: bool = True) -> list[str]:
 
 
 def relative_path(path: str) -> str:
-    """Return a file's path, relative to the working directory if it is inside."""
+    """Return a file's path, relative to the working directory if the file is inside."""
     return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def cut_statement(statement: str) -> str:
-    """Cut a long statement."""
+    """Cut a statement to MAX_STATEMENT_CHARACTERS."""
     return (
         statement
         if len(statement) <= MAX_STATEMENT_CHARACTERS

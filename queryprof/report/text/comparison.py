@@ -34,7 +34,7 @@ def change_in_percent(change: MetricChange) -> str:
 
 
 def statement_change_in_words(change: StatementChange) -> str:
-    """Return what got worse or better in a statement, in one line."""
+    """Return the changes that made a statement worse, or else those that made it better."""
     shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     worse = [c for c in shown if c.verdict is Verdict.WORSE] or shown
     parts = [

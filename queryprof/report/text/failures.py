@@ -39,8 +39,8 @@ class ExceededLimit:
 
 
 def regression_message(found: Sequence[Deviation]) -> str:
-    """Return a message about the statements that got worse than the baseline, with changes and
-    lines.
+    """Return a message about the statements that got worse than the baseline, with their changes
+    and call sites.
 
     Possible reasons are printed once for all tests, at the end of the run (causes.py).
     """
@@ -136,16 +136,16 @@ def stall_line(step: Step) -> str:
 
 
 def join_parts(*parts: Iterable[str]) -> str:
-    """Join parts with an empty line in between; each string is one line."""
+    """Join parts with an empty line between them. Each string of a part is one line."""
     return "\n\n".join(
         "\n".join(escape_control_characters(line) for line in part) for part in parts
     )
 
 
 def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
-    """Return the queries with the lines that ran them.
+    """Return lines with the queries and the call sites that ran them.
 
-    Sorted by the shown figure, or by executions.
+    The queries are sorted by the shown figure, or by executions.
     """
 
     def most(one: StatementFigures) -> int:

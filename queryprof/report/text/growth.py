@@ -18,7 +18,7 @@ MAX_TABLES = 4
 
 
 def growth_message(found: Mapping[str, Sequence[Growth]], most: float) -> str:
-    """Return a message about statements that grow too fast; "" without any.
+    """Return a message about statements that grow too fast; "" if there are none.
 
     Args:
         found: the growths above the limit, by the parameter of populate() that got larger.
@@ -57,7 +57,7 @@ def _summary(one: Growth, varied: str) -> str:
 
 
 def _table(one: Growth, varied: str) -> str:
-    """Return the name of the only table, or of the parameter."""
+    """Return the name of the only table that grew, or the parameter if several tables grew."""
     return one.tables[0] if len(one.tables) == 1 else varied
 
 

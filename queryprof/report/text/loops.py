@@ -19,17 +19,17 @@ ADVICE = {
 }
 
 ONCE = "The code ran once: if it prepares the program, run it before the loop serves requests."
-"""The advice for a computation that did not run again."""
+"""The advice for a computation that ran only once."""
 
 BEATS_FOR_P95 = 20
-"""Minimum heartbeats for a 95th percentile: with fewer, no heartbeat is 1 in 20."""
+"""Minimum number of heartbeats for a 95th percentile, which is the slowest 1 in 20."""
 
 STATEMENT_SHOWN = 60
 """Length limit of a statement inside a sentence, in characters."""
 
 
 def stall_description(finding: StallSummary, places: Places) -> str:
-    """Describe one kind of stall: what it did, what it delayed, and what to do."""
+    """Describe the stalls of one function: how long they took, what they delayed, and the fix."""
     stall = finding.stall
     seen = finding.site.frame
     where = places.frame_text(seen or stall.function) or "something unknown"
@@ -57,7 +57,8 @@ def stall_description(finding: StallSummary, places: Places) -> str:
 
 
 def many_short_steps_note(finding: LoopSummary, late_ns: int) -> str | None:
-    """Return the finding on a loop that is late although no single step is long, or None."""
+    """Return a note on a loop that is late although no single step is long; None for other loops.
+    """
     lag = finding.beat_lag.p95_ns
     if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:
         return None

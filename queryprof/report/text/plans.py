@@ -1,4 +1,4 @@
-"""Query plans as text: bad signs, and the usual reasons for a worse plan."""
+"""Query plans as text: their problems, and the usual reasons for a worse plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNKNOWN_PLAN = "(unknown: queryprof reads plans only of sqlite3 and aiosqlite)"
 
 
 def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[str, str]]:
-    """Yield the steps of a statement's plans, each with what is bad about it, or ""."""
+    """Yield each step of a statement's plans with a description of its problem, or ""."""
     number = 0
     for number, plan in enumerate(plans, 1):
         if number > 1:
@@ -80,7 +80,7 @@ def _step_for_table(plan: Steps, table: str) -> str:
 
 
 def plans_before_and_after(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> list[str]:
-    """Return lines with the plans of both sides; empty if the plans are equal or unknown."""
+    """Return lines with the plans of both sides; [] if the plans are equal or unknown."""
     if not before or not after or before == after:
         return []
     lines = []

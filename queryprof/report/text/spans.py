@@ -26,11 +26,11 @@ DELAY_TEXTS = {
         " interpreter's lock, or a core)"
     ),
 }
-"""The sentence for a delay that has no place."""
+"""The text for each kind of delay that has no call site."""
 
 
 def no_calls_sentence(one: SlowSpan) -> str:
-    """Return the sentence for a span without recorded calls."""
+    """Return the sentence for a span whose calls were not kept, or that made no calls."""
     return NOT_KEPT if one.executions else NO_CALLS
 
 
