@@ -1,4 +1,4 @@
-"""The measuring core in C, and the recorder that empties it."""
+"""The measuring core in C, and the Python modules that configure and start it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SUBINTERPRETER = "queryprof.subinterpreter"
-"""The name in the ImportError that the core in C raises in a subinterpreter."""
+"""The `name` of the ImportError that the core in C raises in a subinterpreter."""
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Return the core at its first use. In a subinterpreter, return its substitute: the tables of
-    the core in C belong to the process.
+    """Import the core at its first use, and return it. In a subinterpreter, return the core's
+    substitute, because all interpreters of a process share the tables of the core in C.
     """
     if name != "_core":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

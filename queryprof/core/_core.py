@@ -1,8 +1,8 @@
 """The substitute for the measuring core where the core is not available: on another system or
 interpreter, or without a compiler (docs/platforms.md).
 
-Python finds the compiled core first. With the substitute nothing is ever recorded. Some functions
-do what the core does while it does not record. All others raise an error with the reason.
+Python finds the compiled core first. The substitute never records. Some of its functions do what
+the core does while recording is off. All other functions raise an error with the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _why_missing() -> str:
-    """Return why the core is missing, in a sentence."""
+    """Return a sentence with the reason why the core is missing."""
     if "IS_SUBINTERPRETER" in globals():
         return "queryprof records in the main interpreter, and this is a subinterpreter"
     if sys.implementation.name != "cpython":
@@ -60,7 +60,7 @@ def span_begin(name: str, /) -> int:
 
 
 def span_database_figures(span: int, /) -> tuple[int, int]:
-    """Return zeros: no execution is known."""
+    """Return zeros, because the substitute records no executions."""
     del span
     return 0, 0
 
@@ -82,17 +82,17 @@ def file_work_unknown_reason() -> str | None:
 
 
 def frames_are_direct() -> bool:
-    """Return False: no frame is read."""
+    """Return False, because the substitute reads no frames."""
     return False
 
 
 def clock_source() -> tuple[str, float]:
-    """Return "none" as the name of the clock."""
+    """Return "none" as the name of the clock, and 0 ns per tick."""
     return "none", 0.0
 
 
 def _do_nothing(*_: object) -> None:
-    """Do nothing, like the core while it does not record."""
+    """Do nothing, like the core while recording is off."""
 
 
 def _raise_absence(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Report once that nothing can be recorded without the core."""
+"""Report once that queryprof cannot record without its core."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _said = False
 
 
 def absence_reason() -> str:
-    """Return why nothing can be recorded here, or ""."""
+    """Return why this installation cannot record; "" if it can."""
     reason: str = vars(_core).get("ABSENCE", "")
     return reason
 
 
 def is_core_absent() -> bool:
-    """Return whether nothing can be recorded here. The first time, print the reason on stderr."""
+    """Return whether the core is missing. If so, the first call prints the reason on stderr."""
     global _said
     reason = absence_reason()
     if reason and not _said:

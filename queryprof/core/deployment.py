@@ -1,5 +1,5 @@
 """The deployment's names for a program: service, version and environment, from environment
-variables. The names are never guessed.
+variables. queryprof never guesses the names.
 
 If queryprof's own variables are missing, OpenTelemetry's variables are used
 (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; for the keys:
@@ -48,8 +48,8 @@ def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _parse_attributes(text: str) -> dict[str, str]:
-    """Return the pairs of comma-separated KEY=VALUE items with percent-encoded values. Other items
-    are skipped (https://www.w3.org/TR/baggage/).
+    """Parse comma-separated KEY=VALUE items with percent-encoded values, and skip other items
+    (https://www.w3.org/TR/baggage/).
     """
     found = {}
     for pair in text.split(","):

@@ -24,8 +24,8 @@ class ExclusiveContext:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all blocks in a forked child, because the blocks of other threads do not continue
-        there.
+        """Forget all blocks. A forked child calls this, because the threads that were in a block do
+        not exist in the child.
         """
         self._lock = RLock()
         self._depth = 0

@@ -1,5 +1,5 @@
-"""Delay signals while queryprof works inside the program. A handler may raise an exception, which
-must reach the program and not queryprof.
+"""Delay signals while queryprof works inside the program. A signal handler may raise an exception.
+The exception must reach the program, and not queryprof.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-"""Signals for faults of the running thread. The kernel does not delay them."""
+"""Signals for faults of the running thread. The kernel cannot delay these signals."""
 
 OWN = ("SIGXFSZ",)
-"""Signals that queryprof's own writing may cause. The code that writes handles them
-(collect/keep.py).
+"""Signals that queryprof itself may cause when it writes a file. collect/keep.py handles these
+signals.
 """
 
 HELD = _signal.valid_signals() - {getattr(_signal, name) for name in (*FAULTS, *OWN)}
@@ -26,8 +26,8 @@ class held_signals:
     """A context in which this thread takes no signals. Handlers run, and may raise, when the
     context ends.
 
-    In a process with several threads, another thread takes the signals, but handlers still run in
-    the main thread: `came_from_handler` recognizes their exceptions.
+    In a process with several threads, another thread takes the signals, but the handlers still run
+    in the main thread. `came_from_handler` recognizes the handlers' exceptions.
     """
 
     def __enter__(self) -> None:
@@ -58,7 +58,9 @@ def strip_if_from_handler(error: BaseException) -> bool:
 
 
 def _handler_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback from the frame of a signal handler; None without one."""
+    """Return the part of the traceback that begins at a signal handler's frame; None if there is no
+    such frame.
+    """
     handlers = set(_handler_code())
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code not in handlers:

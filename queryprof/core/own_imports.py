@@ -24,15 +24,15 @@ LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
 DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
 OWN_PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
-"""Directories of installed packages. A module there with a standard name behaves like the standard
-one.
+"""Directories of installed packages. An installed module with the name of a standard module behaves
+like the standard module.
 """
 
 
 class own_imports:
     """A context in which this thread imports standard modules from the standard directory, even if
-    other directories come first in sys.path. Otherwise a json.py of the program would run. The
-    program's finders are not called for queryprof's modules either.
+    other directories come first in sys.path. Otherwise, a json.py of the program could run. The
+    program's import finders are not called for queryprof's modules either.
 
     Later imports by the program still find the program's modules.
 

@@ -1,4 +1,4 @@
-"""Bytes that the process or one thread read and wrote, and the process's memory, counted by Linux
+"""Bytes read and written by the process or by one thread, and the process's memory, from Linux
 (proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
 """
 
@@ -40,7 +40,7 @@ def peak_memory_bytes() -> int | None:
 
 def address_space_left() -> int | None:
     """Return the bytes that the process may still map (`ulimit -v`); None if there is no limit, or
-    if unknown.
+    if the limit is unknown.
     """
     try:
         with open("/proc/self/limits", "rb", buffering=0) as file:

@@ -1,6 +1,6 @@
 """Start and stop the measuring core.
 
-This module knows neither where probes are attached nor how recordings are saved.
+Other modules attach the probes and save the recordings.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 PLANS_SHARE = 1 / 64
-"""The largest share of the program's time for reading query plans."""
+"""The largest share of the program's time that queryprof may spend on reading query plans."""
 
 
 MIN_ADDRESS_SPACE = 128 << 20
-"""A recording takes 66 MB of address space at its start (the C library keeps 64 MB for the
-recording's thread). The program must have the same amount left.
+"""Minimum free address space in bytes. A recording takes 66 MB at its start (the C library reserves
+64 MB for the recording's thread), and must leave about as much for the program.
 """
 
 
@@ -42,7 +42,7 @@ STDERR = 2
 
 
 def _stderr_file() -> tuple[int, int, int] | None:
-    """Return the identity of the file behind descriptor 2; None if it is closed."""
+    """Return the identity of the file behind descriptor 2; None if the descriptor is closed."""
     try:
         status = os.fstat(STDERR)
     except OSError:

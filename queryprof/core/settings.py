@@ -51,7 +51,7 @@ KEPT, MAX_KEPT = 48, 100_000
 
 MAXIMUM_CALL_PATH_FRAMES = 8
 MAX_RECENT_CALLS = 65536
-"""As in core/memory/tables.h: 1 MiB."""
+"""The same number as QP_RECENT_CALLS in core/memory/tables.h. The calls take 1 MiB of memory."""
 
 MINIMUM_MS = 1.0
 MAXIMUM_MS = 3_600_000.0
@@ -101,7 +101,9 @@ MAX_BYTES = 10_000_000
 """Maximum size of a file that is read for settings."""
 
 NON_SETTING_KEYS = {"accepted"}
-"""Keys of [tool.queryprof] that are not settings: findings, for `queryprof analyze`."""
+"""Keys of [tool.queryprof] that are not settings. `accepted` lists findings that the project
+accepts, for `queryprof analyze`.
+"""
 
 SETTINGS: dict[str, tuple[Kind, object]] = {
     "roots": (DIRECTORIES, ()),
@@ -117,7 +119,7 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
 
 
 class Settings:
-    """The chosen settings; others have the defaults in SETTINGS.
+    """All settings. Settings that are not chosen have the defaults in SETTINGS.
 
     Attributes:
         roots: absolute directories with code of the program, in addition to the working directory
@@ -130,14 +132,14 @@ class Settings:
         heartbeat_ms: the interval of measuring an event loop's lag.
         recent_calls: the number of newest calls to keep.
         deployment: service, version and environment; each is None if it is not set.
-        window_ns: the length of the trace's windows; 0 if it is one file.
+        window_ns: the length of the trace's windows; 0 if the trace is one file.
         kept: the number of latest windows to keep per process.
         workload: BYTES:PREFIX for the file of the executions; "" for none.
 
-    Only the environment sets the last three, except `window_ns` (queryprof.install).
+    Only the environment sets the last four attributes. queryprof.install also sets `window_ns`.
 
     Raises:
-        SettingsError: a value is not of the setting's kind.
+        SettingsError: a value has the wrong type or is out of range.
     """
 
     __slots__ = (*SETTINGS, "deployment", "kept", "window_ns", "workload")
@@ -163,7 +165,7 @@ class Settings:
 
 
 def _checked_value(name: str, value: object) -> object:
-    """Return the value of a setting if it has the right kind."""
+    """Return the value of a setting; text is parsed. Raises SettingsError for an invalid value."""
     kind, _ = SETTINGS[name]
     wants, parse, fits = kind
     try:
@@ -229,8 +231,8 @@ def _parse_kept_windows(text: str) -> int:
 
 
 def _read_text(path: str) -> str:
-    """Return the text of a regular file; "" if it is missing or another kind of file, which may
-    never end.
+    """Return the text of a regular file; "" for a missing file or another kind of file. Reading a
+    pipe or a device might never end.
     """
     try:
         if not os.path.isfile(path):

@@ -1,7 +1,7 @@
-"""Spans: named pieces of the program's work, with their queries.
+"""Spans: named parts of the program's work, such as requests, with their queries.
 
-The running span is a context variable, so that it is correct across tasks and across threads that
-run in a copy of the context (asyncio.to_thread).
+A context variable holds the running span. The span is therefore correct in each task, and in
+threads that run in a copy of the context (asyncio.to_thread).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MAX_STATUS = 1_000_000
 
 
 class Nesting:
-    """Whether nested spans are recorded separately. `is_off` is set if a recording of queryprof
-    needs all executions of a request under the request's name.
+    """Whether nested spans are recorded separately. The badge (web/badge_requests.py) sets `is_off`
+    if it needs all executions of a request under the request's name.
     """
 
     is_off = False
@@ -38,9 +38,9 @@ _running: ContextVar[int] = ContextVar("queryprof.span")
 class span:
     """A named piece of work: a context manager, and a decorator of functions and coroutines.
 
-    It measures wall time, CPU time and queries. An execution belongs to the innermost span. The CPU
-    time is that of the thread. It is known for a decorated coroutine, but unknown for a `with`
-    block that awaits. While nothing is recorded, a span does nothing.
+    A span measures wall time, the thread's CPU time, and queries. An execution belongs to the
+    innermost span. The CPU time is known for a decorated coroutine, but unknown for a `with` block
+    that awaits. While recording is off, a span does nothing.
 
         with queryprof.span("checkout"): ...
 
@@ -106,14 +106,14 @@ class span:
             _core.count_span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
-        """Return the span's number of queries so far, and their time in the driver in ns. Both are
-        0 if the span is not running, or if nothing is recorded.
+        """Return the span's number of queries so far, and their time in the driver in ns. Both
+        figures are 0 if the span is not running, or if recording is off.
         """
         return _core.span_database_figures(self._number())
 
     def _innermost_span(self) -> tuple[int, Token[int] | None] | None:
-        """Return the span that this object began last in this context, since several threads or
-        tasks may share the object. None if the object was not entered.
+        """Return the span that this object began last in this context; None if the object was not
+        entered. Several threads or tasks may share the object.
         """
         running = _running.get(0)
         begun = self._begun[-1:]
@@ -129,8 +129,8 @@ class span:
 
 
 class outer_span(span):
-    """A span that never counts as nested, because it may run in the context of an earlier,
-    unrelated span. It can be entered once.
+    """A span that never counts as nested, because its context may contain an earlier, unrelated
+    span. An object can be entered only once.
     """
 
     def __enter__(self) -> Self:
@@ -146,8 +146,8 @@ class outer_span(span):
 
 
 def begin_span(name: str) -> int:
-    """Begin a span, and return its number, which is the value of the context variable, and which
-    `span_end` needs. Return 0 while recording is off.
+    """Begin a span, and return its number for the context variable and for `span_end`. Return 0 if
+    recording is off, or if the span is nested while `nesting.is_off`.
     """
     if not _core.is_on() or (nesting.is_off and _running.get(0)):
         return 0

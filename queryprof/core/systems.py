@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql", "mysql", "oracle.db")
-"""The names of database systems, indexed by the core's qp_system (sql/words.h); "" for a text that
-is not SQL.
+"""The names of database systems, indexed by the core's qp_system (sql/words.h). "" stands for text
+that is not SQL.
 """

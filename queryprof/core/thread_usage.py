@@ -1,7 +1,7 @@
-"""The use of CPU time, context switches, and read and written bytes by this process's threads, as
-Linux counts it (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
+"""CPU time, context switches, and bytes read and written of this process's threads, as counted by
+Linux (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
 
-The usage is read from /proc directly, because psutil has only CPU times of threads, and because
+This module reads /proc directly, because psutil has only CPU times of threads, and because
 queryprof imports no libraries into the profiled program. On other systems the usage is unknown.
 Threads that end record their usage themselves (thread_usage.h).
 """
@@ -25,21 +25,21 @@ OWN_NAME = "(queryprof)"
 """The name of queryprof's native threads, also in reports. Their usage belongs to the profiler."""
 
 THREADS_READ = 512
-"""Maximum number of threads that are read."""
+"""Maximum number of threads whose usage is read."""
 
 NOTHING: Usage = (0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class ThreadMeter:
-    """Measures what each living thread has used since the last count. The first count starts when
-    the meter is created.
+    """Measures the usage of each living thread since the last call of `count`, or since the meter
+    was created.
     """
 
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
 
     def count(self) -> None:
-        """Add the usage since the last count to the recorded usage of the threads, by name."""
+        """Add each thread's usage since the last call to the recorded usage of its name."""
         now = _read_threads()
         for thread, name, usage in now:
             _core.count_thread_usage(thread, name, usage, self._known.get(thread, NOTHING))
@@ -51,7 +51,7 @@ def _tick_ns() -> int:
 
 
 def _read_threads() -> list[tuple[int, str, Usage]]:
-    """Return (kernel id, name, usage) of the living threads; empty without /proc."""
+    """Return (kernel id, name, usage) of each living thread; [] without /proc."""
     try:
         numbers = os.listdir(TASKS)[:THREADS_READ]
     except OSError:
@@ -94,7 +94,7 @@ def _thread_names() -> dict[int, str]:
     threading = sys.modules.get("threading")
     if threading is None:
         return {os.getpid(): "MainThread"}
-    # Not enumerate(), which waits for a lock that the program may hold.
+    # Not threading.enumerate(): it waits for a lock that the program may hold.
     return {
         thread._native_id: thread._name  # noqa: SLF001 the properties may be the program's
         for thread in list(threading._active.values())  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""Protect longer work of queryprof from the program's settings and threads."""
+"""Protect long tasks of queryprof from the program's settings and threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import sys
 
 FRAMES = 1000
-"""How many more calls can be nested. The number is Python's default limit."""
+"""Number of additional nested calls: Python's default recursion limit."""
 
 MAX_INT = 2**31 - 1
 """The largest recursion limit, a C int. Programs set this value to have no limit."""
@@ -16,8 +16,8 @@ class undisturbed:
     """A context without garbage collection, and with room for nested calls whatever the program's
     recursion limit is.
 
-    At the end of a program its daemon threads continue. A garbage collection that closes the
-    threads' connections lets the threads make more garbage than it frees. It would never end.
+    At the end of a program its daemon threads continue. While a garbage collection closes the
+    threads' connections, the threads make more garbage than it frees, so it would never end.
     """
 
     def __enter__(self) -> None:
@@ -30,6 +30,6 @@ class undisturbed:
         try:
             sys.setrecursionlimit(self._limit)
         except RecursionError:
-            pass  # the calls are already nested deeper
+            pass  # the calls are already nested deeper than the limit
         if self._collects:
             gc.enable()

@@ -10,7 +10,7 @@ import os
 import sys
 
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
-"""Further directories with code of the program, separated as in PATH."""
+"""Variable with further directories of the program's code, separated as in PATH."""
 
 USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
@@ -41,7 +41,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories.append((package, SELF))
     directories += [(directory, SELF) for directory in _mapped_directories(package)]
-    # A root that the user has set counts even inside an installation, so it comes later.
+    # Roots set by the user come last, so that they override even the directories of libraries.
     directories += [(root, USER) for root in roots]
     classes = dict(ignored)
     classes |= {_code_prefix(directory): kind for directory, kind in directories}
@@ -68,8 +68,8 @@ def working_directory() -> str:
 
 
 def is_typed_in() -> bool:
-    """Return whether a main program without a file belongs to the user, and not to a library that
-    starts workers.
+    """Return whether a main program without a file belongs to the user. The alternative is a worker
+    that a library started with `python -c`.
     """
     arguments: list[str] = getattr(sys, "orig_argv", [])
     code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else []

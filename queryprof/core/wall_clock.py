@@ -1,4 +1,4 @@
-"""The wall clock of recordings. The core's clock.c has the same rule."""
+"""The wall clock of recordings. The core's clock.c treats wrong clocks in the same way."""
 
 from __future__ import annotations
 
