@@ -2,8 +2,8 @@
 
 An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) allows known actions and refuses
 all others: statements that name files, functions and virtual tables that read files, and most
-PRAGMAs. This module uses only the standard library, because the judge runs it under the recorded
-program's interpreter.
+PRAGMAs. This module uses only the standard library, because the process of planner/judge.py runs it
+under the recorded program's interpreter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OK, DENY = 0, 1
 READ, SELECT, PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 20, 21, 19, 24, 25, 29, 31
 LAST_KNOWN = 33
-"""SQLite's action codes. Codes above the last are unknown here."""
+"""The highest of SQLite's action codes that this module knows. Higher codes are refused."""
 
 MAX_VALUE_BYTES = 128 << 20
 """Size limit of a text or blob. SQLite checks neither clocks nor interrupts while it
@@ -49,7 +49,9 @@ FUNCTIONS_OF_FILES = frozenset(
         "fileio_mode",
     }
 )
-"""Functions of the sqlite3 shell and of extensions. A driver's SQLite should not have them."""
+"""Functions of the sqlite3 shell and of extensions that access files or run code. The SQLite of a
+driver should not have these functions.
+"""
 
 MODULES = frozenset(
     {
@@ -65,7 +67,7 @@ MODULES = frozenset(
         "dbstat",
     }
 )
-"""Virtual tables whose rows are in the database."""
+"""Modules of virtual tables whose rows are in the database."""
 
 FACTS = frozenset(
     {
@@ -96,8 +98,8 @@ FACTS = frozenset(
         "user_version",
     }
 )
-"""PRAGMAs that read. With a value, the PRAGMAs that are also in SETTINGS or CHANGED_BY_VALUE change
-something.
+"""PRAGMAs that read. Exception: if a PRAGMA is also in SETTINGS or CHANGED_BY_VALUE, it changes
+something when it has a value.
 """
 
 CHANGED_BY_VALUE = frozenset({"schema_version", "max_page_count", "encoding"})
@@ -141,7 +143,9 @@ SETTINGS = frozenset(
         "wal_checkpoint",
     }
 )
-"""PRAGMAs of a connection and its file. A program's own PRAGMAs are part of its workload."""
+"""PRAGMAs that change a connection or its file. A replay allows them, because a program's own
+PRAGMAs are part of its workload.
+"""
 
 
 class Authorizer:

@@ -1,4 +1,4 @@
-"""Access to the sqlite3* of a standard sqlite3 connection, and to functions that take it."""
+"""Access to the sqlite3* of a standard sqlite3 connection, and to SQLite's C functions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ AUTHORIZER = ctypes.CFUNCTYPE(
 
 
 class SqliteLibrary:
-    """The SQLite library of this Python's sqlite3. Another SQLite may have been loaded earlier."""
+    """The SQLite library of this Python's sqlite3. The process may have loaded another SQLite."""
 
     def __init__(self) -> None:
-        """Load the library. Raises OSError, AttributeError or ImportError if it is not
+        """Load the library. Raises OSError, AttributeError or ImportError if the library is not
         accessible.
         """
         import _sqlite3
@@ -44,8 +44,8 @@ class SqliteLibrary:
         raise OSError("this Python keeps its connections in another way")
 
     def connection_pointer(self, connection: Any) -> int:
-        """Return the sqlite3*, which is the first field of the object. The connection keeps the
-        sqlite3 alive.
+        """Return the sqlite3*, which is the first field of the connection object. The pointer is
+        valid while the connection lives.
 
         Raises:
             OSError: the memory does not begin with a VFS, as a sqlite3 would.
@@ -63,7 +63,7 @@ class SqliteLibrary:
         """Set an authorizer directly in SQLite, so that the connection's Python object has no
         callback.
 
-        Recordings read no plans and counters on connections with a callback from the program.
+        Recordings read neither plans nor counters on connections with a callback of the program.
 
         Returns:
             An object that must live as long as the connection.

@@ -1,7 +1,7 @@
 """Limits for a process that executes SQL from strangers. It ends together with its parent.
 
-This module uses only the standard library, because the judge runs it under the recorded program's
-interpreter.
+This module uses only the standard library, because the process of planner/judge.py runs it under
+the recorded program's interpreter.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextlib import suppress
 
 MIN_MEMORY_BYTES = 1 << 30
 MEMORY_SHARE = 0.5
-"""Share of the machine's memory that the process may use, in addition to its memory at the
-start.
+"""Share of the machine's memory that the process may use in addition to its memory at the start. If
+this share is smaller than MIN_MEMORY_BYTES, the process may use MIN_MEMORY_BYTES.
 """
 
 PR_SET_PDEATHSIG = 1
@@ -28,7 +28,7 @@ PR_SET_PDEATHSIG = 1
 def confine_process() -> None:
     """Limit this process's memory, and end it when the other end of its standard input is closed.
 
-    The input is closed when the process that holds it ends.
+    The other end is closed when the process that holds it ends.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # immediately, whatever this process is doing
@@ -44,17 +44,17 @@ def confine_process() -> None:
 
 
 def limit_file_size(most_bytes: int) -> None:
-    """Limit the size of files that this process writes. Larger files are an error in SQLite."""
+    """Limit the size of files that this process writes. SQLite fails if a file would be larger."""
     _lower_limit(resource.RLIMIT_FSIZE, most_bytes)
 
 
 def limit_cpu_time(most_s: float) -> None:
-    """Limit the processor time from now on."""
+    """Limit the CPU time of this process from now on, in seconds."""
     _lower_limit(resource.RLIMIT_CPU, int(time.process_time() + most_s) + 1)
 
 
 def _lower_limit(which: int, value: int) -> None:
-    """Set a soft limit. It may be changed later, but not above the original limit."""
+    """Set a soft limit. The limit may be changed later, up to the hard limit."""
     _, hard = resource.getrlimit(which)
     wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
     with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Check that a text is a single statement: APSW executes all statements of a text."""
+"""Check that a text is a single statement, because APSW executes all statements of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def refuse_several_statements(connection: Any, sql: str, values: Any = ()) -> No
     """Raise ValueError if the text has more than one statement. Executes nothing.
 
     Args:
-        connection: APSW's. SQLite itself finds the end of a statement.
+        connection: an APSW connection. SQLite itself finds the end of the first statement.
         values: the parameters of the first statement.
     """
     first, _ = _first_statement(connection, sql, values)
