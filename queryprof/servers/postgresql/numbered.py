@@ -1,4 +1,4 @@
-"""Give a recorded statement PostgreSQL's parameters: $1, $2 ..."""
+"""Replace a recorded statement's placeholders by PostgreSQL's parameters: $1, $2 ..."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_PARAMETERS = 1000
 
 
 def number_parameters(statement: str) -> tuple[str, int] | None:
-    """Return the statement with numbered parameters, and their number.
+    """Return the statement with numbered parameters, and the number of parameters.
 
     A recording has `?` for each literal. %s and %(name)s are psycopg's placeholders
     (https://www.psycopg.org/psycopg3/docs/basic/params.html), and $1 is PostgreSQL's own. In a

@@ -15,21 +15,21 @@ from queryprof.model.postgresql import ServerPlan, ServerTable, TableScan
 SEQ_SCAN = "Seq Scan"
 ALONG_INDEX = ("Index Scan", "Index Only Scan")
 READS_ALL = ("Sort", "Hash", "Materialize", "Aggregate", "WindowAgg", "Unique", "SetOp")
-"""Nodes that read all rows of their children, even if their own output is only partly read."""
+"""Nodes that read all rows of their children, even if a LIMIT reads only part of their output."""
 
 CONDITIONS = ("Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter", "Sort Key")
 EXPRESSION = re.compile(r"[a-z_]\w*\((?:[\w\"(), ]|::text)*\)")
-"""A function of columns, as printed by the server."""
+"""A function call whose arguments are columns, as printed by the server."""
 
 CAST = re.compile(r"\((\"(?:[^\"]|\"\")+\"|\w+)\)::text")
-"""A column cast to text. The cast is immutable only for text columns."""
+"""A column cast to text. The cast is immutable (and can be indexed) only for text columns."""
 
 FUNCTION = re.compile(r"\b([a-z_]\w*)\(")
 
 MAX_NODES = 500
 LEADER_SHARE = 0.3
-"""Each worker reduces the leader's own part of a parallel scan by this share (get_parallel_divisor
-in src/backend/optimizer/path/costsize.c).
+"""Each worker reduces the leader's own contribution to a parallel scan by this share
+(get_parallel_divisor in src/backend/optimizer/path/costsize.c).
 """
 
 
@@ -67,7 +67,7 @@ class PlanNode:
 
     @property
     def reads_whole_table(self) -> bool:
-        """Whether it reads a whole table, directly or through an index without a condition."""
+        """Whether the node reads a whole table, directly or by an index without a condition."""
         is_along = self.kind in ALONG_INDEX and not self.fields.get("Index Cond")
         return bool(self.table) and (self.kind == SEQ_SCAN or is_along) and not self.is_limited
 
@@ -90,7 +90,7 @@ def _walk(node: PlanNode, once: float) -> Iterator[PlanNode]:
     """Yield a node and its descendants.
 
     Args:
-        once: how often the node runs if its rows are kept between runs.
+        once: expected number of runs of the node if its rows are kept between runs (Materialize).
     """
     yield node
     is_limited = node.kind == "Limit" or (node.is_limited and node.kind not in READS_ALL)
@@ -120,7 +120,7 @@ def parse_plan(
     """Return the plan in the output of EXPLAIN (VERBOSE, FORMAT JSON).
 
     Args:
-        tables: tables of the plan by name with schema, as far as the catalogue has them.
+        tables: those tables of the plan that the catalogue has, by name with schema.
         parameters: number of the statement's parameters.
         immutable: functions that can be used in an index expression.
     """
@@ -143,8 +143,8 @@ def parse_plan(
 
 
 def split_conjuncts(condition: str) -> tuple[str, ...]:
-    """Split a condition, as printed by the server with all parentheses, into the parts of
-    its AND.
+    """Split a condition at its top-level ANDs. The condition has all parentheses, as printed by the
+    server.
     """
     depth, quote, start = 0, "", 1
     parts: list[str] = []
@@ -168,7 +168,7 @@ def split_conjuncts(condition: str) -> tuple[str, ...]:
 def equality_columns(
     node: PlanNode, table: ServerTable | None, immutable: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return the columns and expressions, as SQL, that a node's filter compares with a value.
+    """Return the columns and expressions, as SQL, that a node's filter compares with values.
 
     Only comparisons for equality count, and only if they are combined with AND.
     """

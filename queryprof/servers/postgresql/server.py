@@ -1,7 +1,8 @@
-"""A transaction on a PostgreSQL server that requests plans and reads statistics, nothing else.
+"""A transaction on a PostgreSQL server that only requests plans and reads statistics.
 
-A recorded statement may come from a stranger. The server first parses it alone, which accepts
-exactly one statement (https://www.postgresql.org/docs/current/protocol-flow.html, Extended Query).
+A recorded statement may come from a stranger. The server first parses the text with a protocol that
+accepts exactly one statement
+(https://www.postgresql.org/docs/current/protocol-flow.html, Extended Query).
 EXPLAIN without ANALYZE does not execute the statement. The transaction is read-only, and each
 request has a timeout.
 """
@@ -29,7 +30,7 @@ from queryprof.sql.clauses import verb_of
 PLANNED = frozenset({"SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "MERGE"})
 MAX_STATEMENTS = 200
 MAX_REQUEST_MS = 5000
-"""Timeout of a request."""
+"""Timeout of a request in ms."""
 
 BUDGET_S = 60
 """Time limit for all requests. Later statements are skipped and counted."""
@@ -45,13 +46,13 @@ QUERY_ID = 140_000
 NAME = "queryprof_statement"
 
 SAFE_ERROR_CLASSES = ("42", "0A", "26")
-"""Classes of errors whose message only contains the statement's text and names: syntax and access
+"""Classes of errors whose messages contain only the statement's text and names: syntax and access
 rules, unsupported features, prepared statements
 (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 """
 
 STOPPED = ("57014", "55P03")
-"""Error codes for a timeout or a lock."""
+"""Error codes of a cancelled statement (timeout) and of an unavailable lock."""
 
 TABLES = """
 SELECT n.nspname || '.' || c.relname,
@@ -77,7 +78,7 @@ WHERE prokind = 'f' AND pronamespace = 'pg_catalog'::regnamespace
   AND proargtypes[0] = 'text'::regtype
 GROUP BY proname HAVING bool_and(provolatile = 'i')
 """
-"""The server's own functions of texts."""
+"""Query for the server's own immutable functions whose first argument is a text."""
 
 REFERENCES = """
 SELECT tn.nspname || '.' || t.relname,
@@ -193,14 +194,14 @@ def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_ServerTransaction]:
 
 class _ServerTransaction:
     """A transaction. Its settings end with the transaction, because a pooler may give the session
-    to others.
+    to other programs.
 
     Args:
         connection: psycopg's connection, which the caller rolls back and closes.
 
     Attributes:
-        version: as libpq's number.
-        name: for display.
+        version: the server's version as libpq's number, such as 160002.
+        name: the version for display, such as "16.2".
     """
 
     def __init__(self, connection: Any, avoids_seq_scans: bool) -> None:
@@ -224,12 +225,12 @@ class _ServerTransaction:
             self._try_command("SET LOCAL compute_query_id = on")
 
     def explain(self, statement: str) -> Mapping[str, Any] | str:
-        """Return EXPLAIN's output for a recorded statement, or why it is missing."""
+        """Return EXPLAIN's output for a recorded statement, or the reason why there is none."""
         text = number_parameters(statement)
         if text is None:
             return "its text is too long or has a zero byte, or it has too many parameters"
         sql, parameters = text
-        # First parsed alone as one statement, because the request below is sent as plain text.
+        # Parse the text alone first, because the request below would run several statements.
         if reason := self._try_command(f"PREPARE {NAME} AS {sql}", is_alone=True):
             return reason
         nulls = ", ".join(["NULL"] * parameters)
@@ -284,7 +285,7 @@ class _ServerTransaction:
     def _resolving_own_names(self) -> Iterator[None]:
         """Resolve names only in the server's own schema during the block.
 
-        Otherwise a better matching function or operator of another schema could be called
+        Otherwise PostgreSQL could call a better matching function or operator of another schema
         (https://www.postgresql.org/docs/current/typeconv-func.html).
         """
         self._connection.execute("SAVEPOINT queryprof_names")
@@ -293,8 +294,8 @@ class _ServerTransaction:
         self._connection.execute("ROLLBACK TO SAVEPOINT queryprof_names")
 
     def times(self, plans: Mapping[str, ServerPlan]) -> tuple[Mapping[str, ServerTime], str, str]:
-        """Return the server's times by statement, why they are unknown, and the start of the
-        counting.
+        """Return the server's times by statement, the reason why they are unknown or "", and when
+        the server last reset its statistics or "".
         """
         schemas, rows, since = self._catalogue(EXTENSION), list[Any](), list[Any]()
         if not schemas:
@@ -318,11 +319,11 @@ class _ServerTransaction:
     ) -> str:
         """Execute a command. A failure does not end the transaction.
 
-        Returns why the server refused it, or "".
+        Returns why the server refused the command, or "".
 
         Args:
             rows: receives the rows of the answer.
-            is_alone: make the server accept only a single statement.
+            is_alone: make the server refuse a text with several statements.
         """
         import psycopg
 
@@ -349,8 +350,8 @@ class _ServerTransaction:
 def _refusal_reason(error: Any) -> str:
     """Return why a server refused a statement.
 
-    Messages may contain more than the statement's text, such as a value that a stranger's statement
-    read from a table. Those messages are not repeated.
+    An error message may contain more than the statement's text, such as a value that a stranger's
+    statement read from a table. The result does not repeat such a message.
     """
     state = error.sqlstate or ""
     if state[:2] in SAFE_ERROR_CLASSES or state in STOPPED:
@@ -364,7 +365,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _plan_document(answer: list[Any]) -> Mapping[str, Any] | str:
-    """Return the first plan in EXPLAIN's output, or why it is missing."""
+    """Return the first plan in EXPLAIN's output, or the reason why there is none."""
     try:
         document: dict[str, Any] = answer[0][0][0]
         nodes = plan_nodes(document["Plan"])

@@ -2,10 +2,10 @@
 
 (https://www.postgresql.org/docs/current/pgstatstatements.html)
 
-A statement has several rows. Its identifier depends on the types of its parameters, which a driver
-chooses by their values (psycopg sends small integers as int2), and on their positions in the text.
-A row therefore belongs to a statement if the row has the identifier of the statement's plan, or the
-statement's text without values.
+A statement may have several rows, because its identifier depends on the parameters' types and
+positions in the text. A driver chooses the types by the values (psycopg sends small integers as
+int2). A row therefore belongs to a statement if the row has the identifier of the statement's plan,
+or the statement's text without values.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def times_by_statement(
 
 
 def tokens_without_values(statement: str) -> str:
-    """Return a statement's tokens with one sign for each value or list of values."""
+    """Return a statement's tokens, with each value or list of values replaced by VALUE."""
     text = number_parameters(statement)
     found: list[str] = []
     for token in tokens_of(text[0] if text else statement):
