@@ -1,1 +1,1 @@
-"""Contains sitecustomize.py. `queryprof run` puts its directory on PYTHONPATH."""
+"""Contains sitecustomize.py. `queryprof run` puts this directory on PYTHONPATH."""

@@ -1,5 +1,5 @@
-"""Run when a Python starts under `queryprof run`: start recording, then run the user's
-sitecustomize.
+"""Python runs this module at startup under `queryprof run`. The module starts recording, and then
+runs the user's sitecustomize.
 """
 
 import os
@@ -17,7 +17,7 @@ def _record() -> None:
         try:
             from queryprof.recorder import autoload
         except ModuleNotFoundError:
-            # Another environment's Python of the same version: use this package.
+            # A Python of the same version in another environment can use this package.
             package_parent = os.path.abspath(f"{__file__}/../../..")
             sys.path.append(package_parent)
             try:
@@ -32,7 +32,7 @@ def _record() -> None:
 
 
 def _run_replaced_sitecustomize() -> None:
-    """Run the sitecustomize that Python would have imported without this one."""
+    """Run the sitecustomize that Python would import without queryprof."""
     from _frozen_importlib_external import PathFinder  # without the rest of importlib
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
@@ -49,7 +49,7 @@ try:
     _leave_path()
     _record()
 except KeyboardInterrupt:
-    # Before the program has begun, it ends as it would have, and not by an error of site.
+    # Ctrl-C before the program begins ends it as without queryprof, not with an error of site.
     import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
