@@ -67,7 +67,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
 
 
 def server_hint(findings: Sequence[Finding]) -> str:
-    """Return advice on how to get more precise findings for a server; "" for other programs."""
+    """Return advice to mark a server's requests for more precise findings; "" if not needed."""
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (

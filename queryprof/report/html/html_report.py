@@ -40,8 +40,8 @@ STYLES = ("base", "charts", "tables", "media")
 LARGE_BYTES = 200_000
 
 MARK = "<!-- queryprof report -->"
-"""A comment in the first 200 bytes of every page. queryprof overwrites only HTML files that have
-this comment.
+"""A comment in the first 200 bytes of every page. queryprof may overwrite a file that has this
+comment.
 """
 
 _ESCAPES = {

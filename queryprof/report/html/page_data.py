@@ -73,7 +73,7 @@ def page_data(
     functions: Node | None = None,
     advice: Advice | None = None,
 ) -> dict[str, Any]:
-    """Return the data of a report's page, as serializable to JSON.
+    """Return the data of a report's page.
 
     Args:
         findings: largest saving first.

@@ -48,7 +48,7 @@ def print_comparison(
     top: int = 10,
     width: int | None = None,
 ) -> None:
-    """Print the metrics of the whole runs, and then the changed statements.
+    """Print the metrics of the whole runs, then the changed statements: new, gone, known.
 
     Args:
         top: maximum number of statements.

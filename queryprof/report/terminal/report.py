@@ -239,7 +239,7 @@ def _bottleneck_card(
 
 
 def _site_text(bottleneck: Bottleneck, places: Places) -> Text:
-    """Return the call site, its most expensive caller, and the database helpers that it used."""
+    """Return the call site, its most expensive caller, and the database helpers that it called."""
     site = Text(overflow="fold")
     site.append(places.site(bottleneck.site), "bold cyan")
     for caller in bottleneck.callers[:1]:

@@ -24,7 +24,7 @@ MAX_DEPTH = 10
 def print_server(
     report: Report, facts: ServerFacts, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print the plans of the most expensive statements, with the server's and the recorded times."""
+    """Print the plans of the most expensive statements, with the server's and recorded times."""
     console, places = console_for(file, width), Places(report.profile)
     groups: dict[str, Statement] = {}
     for group in sorted(statement_groups(report), key=lambda one: -one.self_ns):

@@ -126,7 +126,7 @@ def figure_lines(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
 
 
 def _time_split(bottleneck: Bottleneck) -> str:
-    """Return the split of the time; "" if only computing takes a notable share."""
+    """Return the split of the time; "" if unknown, or if only computing takes a notable share."""
     if bottleneck.files is None:
         return ""
     split = bottleneck.files.time_shares(bottleneck.totals.self_ns)

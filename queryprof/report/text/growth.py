@@ -57,7 +57,7 @@ def _summary(one: Growth, varied: str) -> str:
 
 
 def _table(one: Growth, varied: str) -> str:
-    """Return the name of the only table that grew, or the parameter if several tables grew."""
+    """Return the only table with which the figure grows, or else the varied parameter."""
     return one.tables[0] if len(one.tables) == 1 else varied
 
 

@@ -22,7 +22,7 @@ ONCE = "The code ran once: if it prepares the program, run it before the loop se
 """The advice for a computation that ran only once."""
 
 BEATS_FOR_P95 = 20
-"""Minimum number of heartbeats for a 95th percentile, which is the slowest 1 in 20."""
+"""Minimum number of heartbeats for a 95th percentile (1 heartbeat in 20 is later)."""
 
 STATEMENT_SHOWN = 60
 """Length limit of a statement inside a sentence, in characters."""
@@ -57,8 +57,7 @@ def stall_description(finding: StallSummary, places: Places) -> str:
 
 
 def many_short_steps_note(finding: LoopSummary, late_ns: int) -> str | None:
-    """Return a note on a loop that is late although no single step is long; None for other loops.
-    """
+    """Return a note if a loop is late although no single step is long; otherwise None."""
     lag = finding.beat_lag.p95_ns
     if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:
         return None
