@@ -18,7 +18,7 @@ from queryprof.errors import QueryprofError
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 END_TIMEOUT_S = 5.0
-"""How long a command may take to end after SIGTERM."""
+"""How long a command may take to end after SIGTERM, in seconds."""
 
 RUN = (
     sys.executable,
@@ -31,9 +31,9 @@ RUN = (
 
 
 def run_order(runs: int) -> list[int]:
-    """Return the side of each run: A B B A A B ...
+    """Return the side (0 or 1) of each run: A B B A A B ...
 
-    This way, a machine that slows down or a cache that warms up affects both sides equally.
+    With this order, a machine that slows down or a cache that warms up affects both sides equally.
     """
     return [side for run in range(runs) for side in ((0, 1) if run % 2 == 0 else (1, 0))]
 

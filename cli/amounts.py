@@ -14,7 +14,7 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
     Args:
         units: the factor of each unit.
         examples: shown in the message about an invalid value.
-        least, most: the limits in the base unit; None for any positive value.
+        least, most: the limits in the base unit. If `least` is None, any positive value is valid.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ SIZE = size(1e3)
 
 
 class NamedValue(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """NAME=VALUE with one of these names. The value is the pair."""
+    """NAME=VALUE with one of the given names. The value is the pair (name, text)."""
 
     name = "name=value"
 

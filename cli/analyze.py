@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_FOUND = 1
 SHOWN = 10
-"""Findings in a table; the other formats have all."""
+"""Maximum number of findings in a table. The other formats have all findings."""
 
 FORMATS = ("table", "json", "brief", "markdown", "github", "sarif", "sql")
 FAIL_ON = ("high", "medium", "any", "none")
@@ -139,7 +139,7 @@ def _format_findings(
     advice: Advice | None,
     server: ServerFacts,
 ) -> str | None:
-    """Return the findings in a format; None for the terminal."""
+    """Return the findings as text in a format; None for format "table"."""
     from queryprof.report.places import Places
 
     places = Places(report.profile)

@@ -81,10 +81,10 @@ def worker_pids(pid: int) -> set[int]:
 def attached_processes(
     pids: Sequence[int], parts: CommandRecordings, stop: int | None = None
 ) -> Iterator[list[AttachedProcess]]:
-    """Attach to processes while the block runs: to all or none.
+    """Attach to all of the processes, or to none, while the block runs.
 
     Args:
-        stop: a descriptor that becomes readable when the user does not want to wait any longer.
+        stop: a descriptor that becomes readable when the user wants to stop waiting.
 
     Raises:
         AttachError: queryprof cannot attach to one of the processes.
@@ -103,8 +103,8 @@ def attached_processes(
         yield attachments
     finally:
         discard_signals(stop)
-        # End all in parallel: a process that does not answer must not prolong the others'
-        # recordings.
+        # Detach in parallel: a process that does not respond must not prolong the recordings of
+        # the others.
         with ThreadPoolExecutor(max(1, len(attachments))) as pool:
             left = list(filter(None, pool.map(lambda one: one.end(stop=stop), attachments)))
         for reason in left:
@@ -118,7 +118,7 @@ def ending_signals() -> Iterator[int]:
     reads, writes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def note(_number: int, _frame: object) -> None:
-        """Do nothing: the interpreter has written to the descriptor when the signal came."""
+        """Do nothing: the interpreter has already written to the descriptor."""
 
     before = {number: signal.getsignal(number) for number in ENDING}
     # A handler in Python would run too late for a signal that comes just before poll() begins.
@@ -137,14 +137,14 @@ def ending_signals() -> Iterator[int]:
 
 
 def discard_signals(stop: int | None) -> None:
-    """Discard the signals received so far."""
+    """Discard the signals received so far, by reading them from the descriptor `stop`."""
     with suppress(BlockingIOError):
         while stop is not None and os.read(stop, 64):
             pass
 
 
 def wait(attachments: Sequence[AttachedProcess], ended: int, for_s: float | None) -> None:
-    """Wait for a signal, the end of the time, or the end of all processes."""
+    """Wait until a signal arrives, the time is over, or all processes have ended."""
     deadline_s = None if for_s is None else time.monotonic() + for_s
     left = {one.fileno() for one in attachments}
     while left:

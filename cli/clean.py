@@ -1,4 +1,4 @@
-"""`queryprof doctor --clean`: make traces of what ended processes left in shared memory."""
+"""`queryprof doctor --clean`: make traces from recordings that ended processes left in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import click
 
 SHOWN = 10
-"""Number of traces to list."""
+"""Maximum number of traces, and of files per trace, to list."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def clean() -> None:
-    """Make the traces of ended processes. Print what was made, and the files that are left."""
+    """Make the traces of ended processes. Print the new traces, and the recordings that remain."""
     from queryprof.collect.cleaning import regions_left_behind, save_left_regions
     from queryprof.report.inert import escape_control_characters
 
@@ -31,7 +31,7 @@ def clean() -> None:
 
 
 def _print_left(found: Iterable[RegionLeft]) -> None:
-    """Print a line for each trace, largest first."""
+    """Print a line about the remaining recordings of each trace, largest trace first."""
     from queryprof.analysis.units import counted, format_bytes
     from queryprof.report.inert import escape_control_characters
 

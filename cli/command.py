@@ -1,4 +1,4 @@
-"""Run a command as without queryprof: with the same streams, signals and exit status."""
+"""Run a command with the same streams, signals and exit status as without queryprof."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ EXIT_NOT_FOUND = 127
 
 @dataclass(frozen=True)
 class Status:
-    """How a command ended: the return code of subprocess, negative for a signal."""
+    """How a command ended: its return code from subprocess, which is negative for a signal."""
 
     code: int
 
     def exit(self) -> None:
-        """End this process in the same way: with the same status, or by the same signal."""
+        """End this process like the command: with the same status, or by the same signal."""
         sys.stdout.flush()
         sys.stderr.flush()
         if self.code < 0:
@@ -43,7 +43,7 @@ def end_by_signal(number: int) -> NoReturn:
 
 
 def python_command(command: Sequence[str]) -> tuple[list[str], str]:
-    """Return the arguments to start, and the name of the program: its script or module.
+    """Return the command line to start, and the program's name from its script or module.
 
     This Python runs Python files, directories with __main__.py, -m MODULE and -c CODE.
     """
@@ -67,7 +67,7 @@ def run_command(
 ) -> Status:
     """Run a command to its end, with this process's streams, descriptors, limits and signals.
 
-    Signals that are ignored here (by nohup, or in a shell's background) are ignored there as well.
+    The command inherits ignored signals (from nohup, or from a shell's background job).
 
     Raises:
         QueryprofError: no such command.
@@ -120,4 +120,4 @@ def _no_core_dump() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError):
-        pass  # ignore: at worst, our own core dump overwrites the program's
+        pass  # at worst, this process's core dump overwrites the program's

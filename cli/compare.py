@@ -21,9 +21,9 @@ FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
 def _split_sides(arguments: tuple[str, ...]) -> list[list[str]]:
-    """Return the files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...
+    """Return the files of both sides of BEFORE AFTER, or of BEFORE... :: AFTER...
 
-    A directory means all its traces.
+    A directory stands for all traces in it.
     """
     if arguments.count("::") == 1:
         middle = arguments.index("::")
@@ -41,7 +41,7 @@ def _split_sides(arguments: tuple[str, ...]) -> list[list[str]]:
 
 
 def comparison_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of comparing commands: --fail-on and --format."""
+    """Add the options of commands that compare traces: --fail-on and --format."""
     options = (
         click.option(
             "--fail-on",

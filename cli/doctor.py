@@ -1,4 +1,4 @@
-"""`queryprof doctor`: what works here, and why other parts do not."""
+"""`queryprof doctor`: print which features work here, and why others do not."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _leftover_lines() -> list[str]:
 
 
 def _driver_line(name: str, libraries: ImportHooks) -> str:
-    """Import a driver, and return a line on whether it is installed and measured."""
+    """Import a driver, and return its version and whether it is measured, or why it is not."""
     import importlib
     import importlib.metadata
     import importlib.util
@@ -164,7 +164,7 @@ def _driver_line(name: str, libraries: ImportHooks) -> str:
 
 
 def _reason_for_driver(name: str, reasons: Mapping[str, str]) -> str | None:
-    """Return the reason for a driver or for its attached module."""
+    """Return the reason for a driver or for one of its submodules; None if there is no reason."""
     found = (text for module, text in reasons.items() if module.partition(".")[0] == name)
     return next(found, None)
 

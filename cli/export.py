@@ -12,7 +12,9 @@ SUFFIXES = {
     "speedscope": ".speedscope.json",
 }
 PSTATS_NODES = 1000
-"""Viewers of pstats lay out all nodes: snakeviz takes 20 s for 8,000."""
+"""Maximum number of nodes in a pstats file. Viewers lay out all nodes: snakeviz takes 20 s for
+8,000 nodes.
+"""
 
 
 @click.command()
@@ -48,7 +50,7 @@ def export(file: str, form: str, output: str | None) -> None:
 
 
 def _format_signature(form: str) -> bytes:
-    """Return the bytes that identify a file of a format as queryprof's."""
+    """Return the bytes that identify a file in this format as written by queryprof."""
     from queryprof.report.export import pstats, speedscope
 
     return {"pstats": pstats.MARK, "speedscope": speedscope.MARK}[form]

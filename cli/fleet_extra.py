@@ -1,4 +1,4 @@
-"""Report missing optional libraries: wrap their imports in one of the blocks below."""
+"""Report missing optional libraries. The functions return contexts for the libraries' imports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def fleet_extra_imports() -> AbstractContextManager[None]:
-    """Wrap imports that need pyarrow or DuckDB. Raises QueryprofError if they are not installed."""
+    """Wrap imports of pyarrow or DuckDB. Raises QueryprofError if a library is not installed."""
     return extra_imports("fleet")
 
 
 @contextmanager
 def extra_imports(name: str) -> Iterator[None]:
-    """Wrap imports of an extra's libraries. Raises QueryprofError if they are not installed."""
+    """Wrap imports of an extra's libraries. Raises QueryprofError if a library is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

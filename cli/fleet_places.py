@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReadingNotes:
-    """Messages about what was read.
+    """Messages about the inputs.
 
     Attributes:
         left_out: one line for each input that cannot be read.
@@ -33,7 +33,7 @@ class ReadingNotes:
         self._others: list[str] = []
 
     def add_shared(self, traces: set[str]) -> None:
-        """Add traces that combine several hosts."""
+        """Add messages about traces that combine several hosts."""
         from queryprof.fleet.parquet_files import SHARED
 
         self._others += [f"{trace}: {SHARED}" for trace in sorted(traces)]
@@ -67,7 +67,9 @@ class ReadingNotes:
 def opened_places(
     places: Sequence[str], selection: Selection
 ) -> Iterator[tuple[Engine, ReadingNotes]]:
-    """Open the files of all places. Yields the engine and the messages about the files."""
+    """Open the files of all directories, stores and traces in `places`. Yields the query engine and
+    the messages about the files.
+    """
     from queryprof.cli.fleet_extra import fleet_extra_imports
     from queryprof.collect.given_traces import traces_for_argument
 
@@ -118,7 +120,7 @@ def _wanted_files(selection: Selection) -> Wanted:
 
 
 def _read_copies(url: str, read: Callable[[Copies], Found]) -> Found:
-    """Copy a store's files with a progress bar, and return what `read` returns."""
+    """Copy a store's files with a progress bar, and return the result of `read`."""
     from queryprof.cli.progress import progress
     from queryprof.fleet.copies import Copies, default_folder
     from queryprof.fleet.location import ObjectStore
@@ -129,7 +131,7 @@ def _read_copies(url: str, read: Callable[[Copies], Found]) -> Found:
 
 
 def existing_location(place: str) -> Location:
-    """Return an existing directory or a store. Raises QueryprofError."""
+    """Return the location of an existing directory or of a store. Raises QueryprofError."""
     from queryprof.fleet.location import is_url, location_of
 
     if not is_url(place) and not os.path.isdir(place):

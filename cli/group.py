@@ -1,4 +1,4 @@
-"""Groups of commands. Each command's module is imported on use, because `run` must start
+"""Groups of commands. A group imports a command's module only on use, because `run` must start
 quickly.
 """
 
@@ -19,9 +19,9 @@ class LazyGroup(click.Group):
     """A group whose commands are in their own modules.
 
     Args:
-        sections: commands by heading, in the order of the help. A command is "name", if its module
-            has the same name, or "name:module".
-        recording: commands that record, or that read what processes of this machine record.
+        sections: commands by heading, in the order of the help. A command is "name:module", or
+            "name" if its module has the same name.
+        recording: commands that record, or that read recordings of this machine's processes.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
 
 
 def _unavailable_command(name: str, reason: str) -> click.Command:
-    """Return a replacement for a command where nothing can be recorded."""
+    """Return a replacement for a command if this installation cannot record."""
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 
     @click.command(

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Prover = Callable[[Report, Sequence[Finding]], Advice]
 
 PAGE = ".html"
-"""Extension of a page's name."""
+"""File name extension of a page."""
 
 MAX_BOTTLENECKS = 1000
-"""Maximum number of bottlenecks. They start with the vital few."""
+"""Maximum number of bottlenecks on a page. The most expensive bottlenecks come first."""
 
 
 @click.command()
@@ -98,7 +98,7 @@ def report_page(
     databases: Sequence[str] = (),
     prove: Prover | None = None,
 ) -> str:
-    """Return the page of a trace; `prove` measures a fix for each finding.
+    """Return the HTML page of a trace. `prove` measures the fixes of the findings.
 
     Raises:
         TraceError: the trace or one of the databases cannot be read.

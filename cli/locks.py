@@ -74,9 +74,9 @@ def locks(file: str) -> None:
 
 
 def _may_be_database(path: str) -> bool:
-    """Return whether a file is empty or begins like a database. SQLite fills an empty file.
+    """Return whether a file is empty or begins like a database. SQLite accepts an empty file.
 
-    Closing the file here releases no lock, because this process has none.
+    Closing the file releases no lock, because this process holds no lock on it.
     """
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (MAGIC, b"")

@@ -19,8 +19,8 @@ from queryprof.version import __version__
 EXIT_ERROR = 2
 
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A large profile has many objects and no cycles. Python's default frequency of collections would
-take a quarter of a report's time.
+"""Threshold of the garbage collector. A large profile has many objects and no reference cycles.
+With Python's default threshold, collections would take a quarter of a report's time.
 """
 
 
@@ -91,7 +91,7 @@ def main() -> None:
 
         from queryprof.cli.command import end_by_signal
 
-        end_by_signal(signal.SIGINT)  # a shell's loop ends only if its command ended by the signal
+        end_by_signal(signal.SIGINT)  # a shell ends its loop only if the signal ended the command
     except click.ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and newer
             error.show()
@@ -125,7 +125,9 @@ def _one_line_error(error: click.ClickException) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Open missing standard streams on the null device. A started command still has none."""
+    """Open missing standard streams on the null device. A command started from here still lacks
+    these streams.
+    """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115

@@ -20,7 +20,7 @@ def _is_same_file(output: str, given: str) -> bool:
 
 
 def _exclude_output(traces: list[str], given: str, output: str) -> list[str]:
-    """Remove the output, which an earlier merge may have left in the directory, from the traces."""
+    """Return the traces without the output file of an earlier merge in the same directory."""
     return [one for one in traces if one == given or not _is_same_file(output, one)]
 
 

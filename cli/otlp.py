@@ -31,7 +31,7 @@ def otlp_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def otlp_exporter(endpoint: str | None, has_text: bool) -> OtlpExport:
-    """Return the exporter that OpenTelemetry's variables describe. Raises QueryprofError.
+    """Return an exporter with the settings in OpenTelemetry's variables. Raises QueryprofError.
 
     Args:
         endpoint: a URL; ENVIRONMENT for OTEL_EXPORTER_OTLP_ENDPOINT.

@@ -13,7 +13,7 @@ from queryprof.report.inert import escape_control_characters
 
 
 def discard_closed_output() -> None:
-    """Discard buffered output for closed streams, so that Python prints no error at its end."""
+    """Discard buffered output for closed streams, so that Python prints no error when it exits."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -24,9 +24,9 @@ def discard_closed_output() -> None:
 
 @contextmanager
 def allow_closed_output() -> Iterator[None]:
-    """Let the reader (a pager, head) stop reading early.
+    """Let the reader of the output (a pager, `head`) stop reading early.
 
-    This is not an error, and does not change the exit status.
+    An early stop is not an error, and does not change the exit status.
     """
     try:
         yield
@@ -36,6 +36,6 @@ def allow_closed_output() -> Iterator[None]:
 
 
 def print_message(text: str) -> None:
-    """Print a line about queryprof on stderr."""
+    """Print a message of queryprof on stderr."""
     with allow_closed_output():
         click.echo(f"queryprof: {escape_control_characters(text)}", err=True)

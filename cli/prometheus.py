@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from queryprof.telemetry.counters import MetricSeries
 
 LOOK_S = 5.0
-"""Seconds between readings, independent of scrapes."""
+"""Seconds between two reads of the recorded processes, independent of scrapes."""
 
 MAX_REQUEST_S = 10.0
 MAX_CONNECTIONS = 64
-"""Maximum number of simultaneous connections. A scraper needs one."""
+"""Maximum number of simultaneous connections. A scraper needs one connection."""
 PATHS = ("/", "/metrics")
 MAX_CACHED = 16
 """Maximum number of formats whose content is cached."""
@@ -84,7 +84,7 @@ def _parse_address(listen: str) -> tuple[str, int]:
 
 
 class ServedCounters:
-    """The served counters, as of the last reading.
+    """The counters to serve, as of the last read of the processes.
 
     Attributes:
         failure: why reading has stopped, or "".
@@ -116,8 +116,8 @@ class ServedCounters:
         return len(found)
 
     def read_repeatedly(self, end: Callable[[], None]) -> None:
-        """Read repeatedly. Calls `end` if a reading fails, because old figures would look
-        current.
+        """Read the processes every LOOK_S seconds. If a read fails, call `end` and return, because
+        old figures would look current.
         """
         due = time.monotonic()
         while True:
@@ -131,7 +131,9 @@ class ServedCounters:
                 return
 
     def content(self, accept: str) -> tuple[str, bytes]:
-        """Return the type and the content, cached for each reading and format."""
+        """Return the content type and the content for an Accept header. Results are cached until
+        the next read.
+        """
         with self._lock:
             found = self._known.get(accept)
             if found is None:
@@ -142,7 +144,7 @@ class ServedCounters:
 
 
 class _MetricsServer(ThreadingHTTPServer):
-    """Serves each connection in a thread. Threads end with this process."""
+    """Serves each connection in its own thread. The threads end with this process."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -193,7 +195,7 @@ class _MetricsServer(ThreadingHTTPServer):
                 self._open.pop(request, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore scrapers that have gone."""
+        """Ignore errors, such as a scraper that has disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -205,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Send the counters; 404 for another path, 403 for another host's name."""
+        """Send the counters. Send 404 for an unknown path, and 403 for another host name."""
         self._send_counters(with_content=True)
 
     def do_HEAD(self) -> None:

@@ -50,7 +50,7 @@ def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_proving(proves: bool, databases: Sequence[str]) -> None:
-    """Raise UsageError if there is not exactly one database."""
+    """Raise UsageError if --prove is given without exactly one database."""
     if proves and len(databases) != 1:
         raise click.UsageError("--prove needs one --db, the program's database")
 
@@ -75,7 +75,7 @@ def prove_advice(
 
     try:
         return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)
-    except StatementError as error:  # a statement of queryprof's own
+    except StatementError as error:  # a statement that queryprof itself executes
         raise ProofError(
             f"{databases[0]}: queryprof cannot measure statements on a copy of this database:"
             f" {error}"

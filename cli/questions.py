@@ -1,4 +1,4 @@
-"""Questions about a fleet: `queryprof fleet report`, `compare`, `outliers` and others."""
+"""Commands that query a fleet's recordings: `queryprof fleet report`, `compare`, `outliers` ..."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GATES = ("time", "vmsteps", "counts", "plans", "findings")
 
 PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
-"""Rows in a table; JSON has all."""
+"""Maximum number of rows in a table. JSON has all rows."""
 
 ALL_ROWS = 2**31 - 1
 
@@ -39,7 +39,10 @@ TITLES = {
 
 
 class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """START..END or START: dates, times (UTC) or ages. The value is a pair; None: unlimited."""
+    """START..END or START: dates, times (UTC) or ages.
+
+    The value is (start, end). None stands for an open start or end.
+    """
 
     name = "period"
 
@@ -63,7 +66,7 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
 
 
 def _parse_instant(text: str) -> datetime | None:
-    """Return a date or time in UTC, or the time this age ago. Raises ValueError."""
+    """Parse a date or a time (UTC), or an age such as 7d before now. Raises ValueError."""
     if not text:
         return None
     if text[-1:] in PERIODS and text[:-1].isdecimal():
@@ -73,7 +76,7 @@ def _parse_instant(text: str) -> datetime | None:
 
 
 def selection_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options that select recordings. `selected` has their values."""
+    """Add the argument `places` and the options `during` and `where` that select recordings."""
     for option in (
         click.option(
             "--during",
@@ -125,7 +128,7 @@ def report(places: tuple[str, ...], by: str, form: str, **selected: Any) -> None
 
 
 def _question_command(name: str, summary: str) -> click.Command:
-    """Return a command that answers one question about one service."""
+    """Return a command that runs the fleet query `name` on one service and prints its rows."""
 
     @click.command(name, help=summary)
     @FORMAT

@@ -1,4 +1,4 @@
-"""Read a trace for a command, including what killed processes left."""
+"""Read a trace for a command, including recordings that killed processes left."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
 
 SHOWN = 3
-"""Number of file names listed in a line."""
+"""Maximum number of file names or reasons in a line."""
 
 MANY_PROCESSES, MANY_SUMS = 100, 200_000
-"""If a trace has more processes and more sums than these limits, it loads slowly. A collapsed trace
-has the same sums and loads at once.
+"""A trace with more processes and more aggregates than these limits loads slowly. `queryprof merge
+--collapse` makes a trace with the same totals that loads quickly.
 """
 
 
 class SkippedInputNotes:
     """Prints why inputs cannot be read, each reason once.
 
-    Used as a context, it catches and prints errors, so that the command can continue.
+    As a context, an object catches and prints TraceErrors, so that the command can continue.
     """
 
     def __init__(self) -> None:
@@ -55,13 +55,14 @@ class SkippedInputNotes:
 def read_combined_profile(path: str) -> Profile:
     """Return the profile of a trace, or of all traces of a directory or pattern together.
 
-    For commands that end soon: it disables garbage collection. Raises TraceError.
+    Disables garbage collection, so use this function only in commands that end soon. Raises
+    TraceError.
     """
     import gc
 
     from queryprof.collect.given_traces import traces_for_argument
 
-    gc.disable()  # a large trace has 100,000 objects that all live until the end
+    gc.disable()  # a large trace has 100,000 objects, and all live until the end
     traces = traces_for_argument(path)
     return _read_one_trace(path) if traces == [path] else _read_all_traces(path, traces)
 
@@ -105,7 +106,7 @@ def _process_count(count: int) -> str:
 
 
 def _print_size_advice(given: str, profile: Profile) -> None:
-    """Print how to make a trace smaller if it takes long to load."""
+    """If a trace takes long to load, print a command that makes it smaller."""
     from queryprof.cli.output import print_message
 
     if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:

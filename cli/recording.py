@@ -30,17 +30,23 @@ from queryprof.region.region_files import is_living, regions_of_trace, remove_fi
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
-"""How long `wait` waits for processes that outlive the command (helpers of multiprocessing)."""
+"""How many seconds `wait` waits for processes that outlive the command, such as multiprocessing's
+helpers.
+"""
 
 LOOK_INTERVAL_S = 1.0
 FIRST_DELAY_S = 0.2
 
 REGIONS_LEFT = 64
-"""Above this number of regions, regions of ended processes are collected during the command."""
+"""Maximum number of regions (shared memory files, one per process) that wait for the end of the
+command. With more, the regions of ended processes are collected while the command runs.
+"""
 
 
 def environment_with_hook() -> dict[str, str]:
-    """Return this process's environment, prepared for Pythons that record if QUERYPROF is set."""
+    """Return this process's environment with a PYTHONPATH that loads queryprof's sitecustomize. A
+    Python in this environment records itself if QUERYPROF is set.
+    """
     startup = next(iter(queryprof.startup.__path__))
     environment = dict(os.environ)
     python_path = environment.get("PYTHONPATH")
@@ -50,7 +56,7 @@ def environment_with_hook() -> dict[str, str]:
 
 @contextmanager
 def blocked_signals() -> Iterator[None]:
-    """Block signals in threads that start in the block.
+    """Block signals in threads that start inside the `with` block.
 
     A signal wakes the main thread only if no other thread receives it.
     """
@@ -65,9 +71,9 @@ class CommandRecordings:
     """A directory next to the output for the recordings of a command's processes.
 
     Attributes:
-        output: the path of the trace, after `merge`. For the null device, it is in the directory
-            and is removed with it.
-        keeps_output: whether the output is kept, because it is not the null device.
+        output: the path of the trace after `merge`. If the requested output is the null device, the
+            trace is in the directory and is removed with the directory.
+        keeps_output: whether the trace is kept, because the output is not the null device.
 
     Raises:
         QueryprofError: the output is not a trace, or nothing can be written next to it.
@@ -124,7 +130,7 @@ class CommandRecordings:
         return environment
 
     def runner(self, profiles_functions: bool = False) -> RunnerFacts:
-        """Return the facts that the processes need."""
+        """Return the facts about this command that the recorded processes need."""
         directory = os.path.join(os.path.abspath(self.directory), "")
         return RunnerFacts(os.getpid(), directory, profiles_functions)
 
@@ -132,10 +138,10 @@ class CommandRecordings:
     def watching_processes(self, first: Callable[[], None] | None = None) -> Iterator[None]:
         """Check the processes once a second while the block runs.
 
-        If there are many regions, those of ended processes are collected.
+        If there are more than REGIONS_LEFT regions, collect the regions of ended processes.
 
         Args:
-            first: called once in the same thread, if the block runs for FIRST_DELAY_S.
+            first: called once in the checking thread, if the block runs for FIRST_DELAY_S.
         """
         is_over = threading.Event()
 
@@ -171,9 +177,9 @@ class CommandRecordings:
                 continue  # the next check tries again
 
     def _add_process_facts(self, store: TraceStore, process: int, pid: int) -> None:
-        """Add facts about a recorded process that the process could not write itself.
+        """Add facts about a recorded process that the process itself could not write.
 
-        These are its threads' usage, and the minimum time that it ran.
+        The facts are the usage of its threads, and the last time at which it was seen running.
         """
         seen_ns = self._seen_ns.pop(pid, 0)
         for end_ns, parent in ((seen_ns, "parent_pid"), (self._ended_ns, str(os.getpid()))):
@@ -187,8 +193,8 @@ class CommandRecordings:
             store.add_intervals("thread_timeline", WIDTH_NS, rows)
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
-        """Wait briefly for processes that outlived the command. Returns the pids of running
-        processes.
+        """Wait briefly for processes that outlive the command. Returns the pids of processes that
+        still run.
 
         The pids are from the processes' own namespaces.
         """
@@ -214,10 +220,10 @@ class CommandRecordings:
         return len(self._collection.regions) + len(self._collection.traces())
 
     def merge(self, step: Callable[[], None]) -> bool:
-        """Make the output from the recordings. Returns False if nothing was recorded.
+        """Write the trace from the recordings. Returns False if nothing was recorded.
 
-        If another process writes to the output, the trace is written next to it. Call `remove`
-        afterwards.
+        If another process is writing the output file, the trace is written next to this file. Call
+        `remove` afterwards.
 
         Raises:
             QueryprofError: the trace cannot be written. The recordings stay at the path in the
@@ -253,6 +259,6 @@ class CommandRecordings:
         self._collection.remove()
 
     def discard(self) -> None:
-        """Remove the recordings as well, without making a trace."""
+        """Remove the recordings and the directory, without making a trace."""
         remove_files(self._collection.regions)
         self.remove()

@@ -110,7 +110,7 @@ def _print_summary(
     runs: Sequence[Sequence[ReplayResult]],
     others: Sequence[str],
 ) -> None:
-    """Print what was replayed on stderr, because a program may read the comparison."""
+    """Print a summary of the replays on stderr, because a program may read stdout."""
     from queryprof.analysis.units import counted, duration
     from queryprof.report.inert import escape_control_characters
     from queryprof.statistics.student import mean_with_95_interval

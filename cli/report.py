@@ -23,7 +23,7 @@ VIEWS = {
     "tree": "queryprof.report.terminal.tree:print_tree",
     "time": "queryprof.report.terminal.timeline:print_timeline",
 }
-"""The views of --show: functions that print one kind of report, only as a table."""
+"""The views of --show, as "module:function". Each function prints a table."""
 
 
 def _print_schema(context: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -115,7 +115,7 @@ def report(
 
 
 def _print_json(found: Report, dimension: str | None) -> None:
-    """Print in pieces, because the whole text of a large report would double the memory."""
+    """Print the JSON in pieces: the whole text of a large report would double the memory."""
     from queryprof.report.json.report import json_report
 
     sys.stdout.writelines(json_report(found, dimension))

@@ -26,7 +26,7 @@ def _run_git(*arguments: str, directory: str = ".") -> str:
 
 
 def find_revision(name: str) -> str:
-    """Return the commit with a name. Raises QueryprofError if it does not exist."""
+    """Return the commit of a revision's name. Raises QueryprofError if it does not exist."""
     _run_git("rev-parse", "--show-toplevel")
     try:
         return _run_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -41,7 +41,7 @@ def has_uncommitted_changes() -> bool:
 
 @contextmanager
 def temporary_checkouts(commits: list[str]) -> Iterator[list[str]]:
-    """Check commits out into temporary worktrees, and remove them afterwards.
+    """Check commits out into temporary worktrees, and remove the worktrees afterwards.
 
     Yields, for each commit, the directory that corresponds to the working directory in this
     repository.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from queryprof.report.export.functions import Statistics
 
 MAX_WORKLOAD_BYTES = 256_000_000
-"""Maximum size of each process's workload. Later executions are counted as missing."""
+"""Maximum size of each process's workload. Executions beyond this size are counted as missing."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -96,10 +96,11 @@ def write_trace_and_report(parts: CommandRecordings, no_report: bool) -> bool:
 
 
 class OtherResults(NamedTuple):
-    """Other results of a recording, in addition to its trace.
+    """Results of a recording in addition to its trace.
 
     Attributes:
-        has_functions: whether functions' times were requested.
+        has_functions: whether the user requested function times (--cprofile).
+        functions: cProfile's statistics; None if they are missing.
     """
 
     has_functions: bool
@@ -109,7 +110,7 @@ class OtherResults(NamedTuple):
 def _report_results(parts: CommandRecordings, made: OtherResults, no_report: bool) -> None:
     """Print the report, and write the other requested files. Never raises.
 
-    The program's own exit status matters more than these files.
+    An error here must not replace the program's exit status.
     """
     from queryprof.cli.output import allow_closed_output, print_message
 
@@ -129,7 +130,7 @@ def _report_results(parts: CommandRecordings, made: OtherResults, no_report: boo
 
 
 def _make_trace(parts: CommandRecordings, functions: str | None) -> OtherResults | None:
-    """Make the trace. Returns None after printing the reason if there is no trace."""
+    """Make the trace. If there is no trace, print the reason and return None."""
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
 
@@ -243,7 +244,7 @@ def _require_trace(parts: CommandRecordings, option: str) -> None:
 
 
 def _refuse_other_file(parts: CommandRecordings, path: str, mark: bytes) -> None:
-    """Report an error before the program runs."""
+    """Raise QueryprofError, before the program runs, if the file at `path` is not queryprof's."""
     from queryprof.output_file import refuse_other_file
 
     try:
@@ -254,7 +255,7 @@ def _refuse_other_file(parts: CommandRecordings, path: str, mark: bytes) -> None
 
 
 def _import_report() -> None:
-    """Import what the report needs while the program runs.
+    """Import the report's modules while the program runs.
 
-    Half of the time that `run` adds to an empty script is for imports.
+    Imports are half of the time that `run` adds to an empty script.
     """

@@ -17,11 +17,11 @@ from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
 MARK = ".queryprof-scenario"
-"""A file in every output directory. Only directories with this file may be emptied."""
+"""Name of a file in every output directory. Only directories with this file may be emptied."""
 
 TRACE = "scenario.qprof"
 LEAD_S = 0.2
-"""Time between the moment when all processes are ready and the start."""
+"""Seconds between the moment when all processes are ready and the start of the scenario."""
 
 POLL_S = 0.05
 
@@ -120,7 +120,7 @@ def _run_processes(described: Scenario, environment: Mapping[str, str]) -> None:
         os.close(ready_end)
         ready_end = -1
         if not _all_ready(ready, processes):
-            _stop_processes(processes)  # a process has already ended: reported below
+            _stop_processes(processes)  # a process has already ended; the error is raised below
         start = f"{time.monotonic() + LEAD_S:.6f}".ljust(100).encode()
         for _ in processes:
             os.write(go, start)
@@ -133,7 +133,7 @@ def _run_processes(described: Scenario, environment: Mapping[str, str]) -> None:
 
 
 def _all_ready(ready: int, processes: Processes) -> bool:
-    """Wait for a byte from each process. Returns False if one has ended instead."""
+    """Wait for a byte from each process. Returns False if a process has ended instead."""
     missing = len(processes)
     while missing:
         if select.select([ready], [], [], POLL_S)[0]:
@@ -156,7 +156,7 @@ def _stop_processes(processes: Processes) -> None:
 def _wait_for_processes(described: Scenario, processes: Processes) -> None:
     """Wait for all processes. Raises QueryprofError for the first failed process."""
     failed = [(name, process.wait()) for name, process in processes]
-    # Processes that this command stopped are not the cause, so they come last.
+    # Processes that this command stopped (negative status) are not the cause, so they come last.
     for name, status in sorted(failed, key=lambda end: end[1] < 0):
         if status:
             with open(os.path.join(described.output, f"{name}.err")) as file:

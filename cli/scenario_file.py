@@ -28,7 +28,7 @@ from queryprof.errors import QueryprofError
 
 CALL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 GROUP = re.compile(r"[\w-][\w -]*")
-"""The name of a group is part of file names."""
+"""A valid name of a group. It becomes a part of file names."""
 
 MAX_PROCESSES = 1000
 
@@ -45,9 +45,7 @@ class ScheduledCall:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario. `groups` has names with numbers of processes, `lines` are in the order of
-    time.
-    """
+    """A scenario. `groups` has (name, number of processes); `lines` has the calls by time."""
 
     path: str
     output: str

@@ -1,4 +1,4 @@
-"""One process of a scenario: it calls functions at their times, each as a span.
+"""One process of a scenario. It calls each function at its scheduled time, in a span.
 
 Two pipes control it. The process writes a byte to the first pipe when all modules are imported, and
 reads the start time of the scenario from the second pipe.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXIT_NOT_FOUND = 3
-"""A module or function of the scenario was not found."""
+"""Exit status if a module or function of the scenario cannot be imported."""
 
 
 def _import_function(call: str) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def _import_function(call: str) -> Callable[..., Any]:
 
 
 def main() -> None:
-    """Run the lines given on the command line as JSON: [[seconds, call, arguments], ...]."""
+    """Make the calls given on the command line as JSON: [[seconds, call, arguments], ...]."""
     group, ready, go, text = sys.argv[1:]
     sys.argv[1:] = []
     sys.path.insert(0, os.getcwd())
@@ -45,7 +45,7 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_NOT_FOUND)
     os.write(int(ready), b".")
-    start_s = float(os.read(int(go), 100))  # of the monotonic clock, which processes share
+    start_s = float(os.read(int(go), 100))  # on the monotonic clock, which all processes share
     for at_s, call, function, arguments in lines:
         time.sleep(max(0.0, start_s + at_s - time.monotonic()))
         with span(f"{group} {call}"):

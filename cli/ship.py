@@ -120,7 +120,7 @@ def ship(
 
 
 def _group_by_directory(places: Sequence[str]) -> list[list[str]]:
-    """Group the places by directory, each once."""
+    """Group the places by directory, without duplicates."""
     found: dict[str, dict[str, str]] = {}
     for place in places:
         directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
@@ -131,7 +131,7 @@ def _group_by_directory(places: Sequence[str]) -> list[list[str]]:
 
 
 class PrintedOnce:
-    """Prints messages, each once. Continues if printing is impossible.
+    """Prints each message once. Ignores errors of printing.
 
     Attributes:
         left_out: whether an input was skipped.
@@ -148,7 +148,7 @@ class PrintedOnce:
         self.left_out = True
 
     def print_line(self, text: str) -> None:
-        """Print a line about the work itself."""
+        """Print a line even if it was printed before, without setting `left_out`."""
         from queryprof.cli.output import discard_closed_output, print_message
 
         try:
@@ -158,10 +158,10 @@ class PrintedOnce:
 
 
 class ShippingRounds:
-    """Sends the ended windows, repeatedly.
+    """Sends finished windows repeatedly.
 
     Attributes:
-        shippers: one for each place.
+        shippers: one for each directory.
     """
 
     def __init__(self, target: Destination, every_s: float, notes: PrintedOnce) -> None:
@@ -171,7 +171,9 @@ class ShippingRounds:
         self._every_s = every_s
 
     def send(self) -> None:
-        """Send once. Raises QueryprofError or OSError; the rest waits."""
+        """Send the finished windows once. Raises QueryprofError or OSError. Unsent windows wait for
+        the next call.
+        """
         from queryprof.analysis.units import counted
 
         for shipper in self.shippers:
@@ -183,7 +185,7 @@ class ShippingRounds:
                 )
 
     def waits_s(self) -> Iterator[float]:
-        """Yield how long to wait after each round."""
+        """Send repeatedly, and yield after each try the seconds to wait before the next try."""
         retry_s = FIRST_RETRY_S
         while True:
             try:
@@ -197,7 +199,7 @@ class ShippingRounds:
 
 
 def _store_location(to: str) -> Location:
-    """Return the store. Raises QueryprofError."""
+    """Return the location of a store. Raises QueryprofError if `to` is not valid."""
     from queryprof.fleet.location import is_url, location_of
     from queryprof.fleet.parquet_files import refuse_other_schema
 
@@ -230,7 +232,7 @@ class Destination:
     def shipper_factory(
         self, shipping: Shipping, notes: PrintedOnce
     ) -> Callable[[Sequence[str]], Shipper]:
-        """Return a function that makes the shipper of a directory's places. Raises
+        """Return a function that makes a shipper for the places of one directory. Raises
         QueryprofError.
         """
         from queryprof.cli.otlp import otlp_exporter

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from queryprof.fleet.shipping import Shipper, Shipping
 
 WINDOW = "1h"
-"""Length of the windows, unless the command's environment sets another one."""
+"""Length of the windows, unless the environment sets another length."""
 
 MAX_LAST_TRIES = 3
-"""Number of tries to send the rest after the command has ended. A container often has only ten
-seconds to end.
+"""Maximum number of tries to send the remaining windows after the command has ended. A container
+often has only ten seconds to end.
 """
 
 GRACE_S, LOOK_S = 2.0, 0.05
-"""How long and how often to wait for processes that outlive the command."""
+"""Seconds to wait for processes that outlive the command, and seconds between two checks."""
 
 
 def ship_beside(
@@ -103,7 +103,7 @@ def _command_environment(directory: str) -> Mapping[str, str]:
 
 
 def _send_until_over(rounds: ShippingRounds, is_over: threading.Event) -> None:
-    """Send until the command is over. Never raises, because an error would appear in its output."""
+    """Send until the command ends. Never raises: the command's output would show a traceback."""
     try:
         for wait_s in rounds.waits_s():
             if is_over.wait(wait_s):
@@ -113,8 +113,8 @@ def _send_until_over(rounds: ShippingRounds, is_over: threading.Event) -> None:
 
 
 def _send_remaining_windows(rounds: ShippingRounds, shipper: Shipper, target: Destination) -> None:
-    """Send the windows that a command has left. Never raises, because the command's status matters
-    more.
+    """Send the windows that a command has left. Never raises, because an error must not replace the
+    command's exit status.
     """
     try:
         deadline = time.monotonic() + GRACE_S

@@ -1,4 +1,4 @@
-"""Forward signals to the command, each as often as without queryprof."""
+"""Forward signals, so that the command receives each signal as often as without queryprof."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ WRITE_SIGNALS = {signal.SIGPIPE, signal.SIGXFSZ}
 
 FORWARDED = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD})
 EARLY = FORWARDED - FAULTS - WRITE_SIGNALS
-"""Signals that are kept until there is a command."""
+"""Signals that are kept until the command has started."""
 
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""Signals that do not change the exit status after the command has ended. The trace is still
-made.
+"""Signals that users send to end a command. After the command has ended, they change neither the
+exit status nor the trace.
 """
 
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 MAX_WAIT_S = 0.5
-"""How often to look for the end of a command without a signal."""
+"""Maximum time to wait for a signal before checking whether the command has ended."""
 
 STOPPED, LOOK_S = ("T", "t"), 0.05
-"""States of a stopped process, and how often the witness checks it."""
+"""States of a stopped process in proc(5), and seconds between two checks by the witness."""
 
 
 class SignalForwarding:
-    """A context in which signals wait for a command, and are then forwarded.
+    """A context that keeps signals until the command has started, and then forwards them.
 
     Until the command ends, no interrupt ends this process: a second Ctrl-C is meant for the
     command.
@@ -55,7 +55,7 @@ class SignalForwarding:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             self._witness = SignalWitness()
-            # Ignored signals are inherited. Handlers are not: a child has the default.
+            # A child inherits ignored signals. It does not inherit handlers.
             for number, handler in self._previous.items():
                 if handler is not signal.SIG_IGN:
                     signal.signal(number, self._keep)
@@ -75,9 +75,9 @@ class SignalForwarding:
             signal.signal(number, self._previous[number])
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
-        """Wait for a command to end, stop and continue with it, and forward signals.
+        """Wait for a command to end. Stop and continue with the command, and forward signals.
 
-        Signals are taken with sigtimedwait, because a handler does not know the sender.
+        This method uses sigtimedwait, because a handler does not receive the sender's pid.
 
         Returns:
             The return code of subprocess.
@@ -110,7 +110,7 @@ class SignalForwarding:
     def _stop_with(self, child: subprocess.Popen[bytes]) -> None:
         """Stop this process if the command was stopped, so that the waiting shell notices.
 
-        It continues at SIGCONT, or when the command continues or ends.
+        This process continues at SIGCONT, or when the command continues or ends.
         """
         number = _stopped_by(child.pid)
         if not number:
@@ -128,12 +128,12 @@ class SignalForwarding:
         self._witness.watch(0)
 
     def _is_own_signal(self, sent: signal.struct_siginfo) -> bool:
-        """Return whether this process's write or the witness caused a signal."""
+        """Return whether a write of this process, or the witness, caused a signal."""
         is_of_write = sent.si_signo in WRITE_SIGNALS and sent.si_pid == os.getpid()
         return is_of_write or sent.si_pid == self._witness.pid
 
     def _was_sent_to_child(self, child: subprocess.Popen[bytes], number: int) -> bool:
-        """Return whether the command has received a signal as well, as from the terminal.
+        """Return whether the command has also received a signal, for example from the terminal.
 
         The terminal sends signals to all processes of a group.
         """
@@ -203,10 +203,10 @@ class SignalWitness:
 
 
 def _report_signals(question: int, answer: int) -> None:
-    """Answer each question with the signals received: their number, then the signals.
+    """For each line "?" in `question`, write the received signals: their count, then the signals.
 
-    Wakes its parent when the watched process is no longer stopped. Returns when the parent has
-    ended.
+    Any other line is the pid of a process to watch. Wakes the parent when this process is no longer
+    stopped. Returns when the parent has ended.
     """
     watched, parent = 0, os.getppid()
     while True:
@@ -249,4 +249,4 @@ def _stopped_by(pid: int) -> int:
 
 
 def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing. The command would inherit SIG_IGN; it does not inherit a handler."""
+    """Do nothing. Unlike SIG_IGN, the command does not inherit this handler."""

@@ -1,4 +1,4 @@
-"""Read what the threads of recorded processes use, second by second, from another process.
+"""Read the CPU time and I/O of recorded processes' threads per second, from another process.
 
 (proc_pid_stat(5), proc_pid_io(5))
 """
@@ -11,7 +11,7 @@ from collections import defaultdict
 from queryprof.region.region import Region
 
 WIDTH_NS = 1_000_000_000
-"""The width of an interval."""
+"""The length of an interval."""
 
 TASK = (
     "thread",
@@ -24,11 +24,11 @@ TASK = (
 """The region's columns of a running thread, with its usage before the recording."""
 
 Used = tuple[int, int, int]
-"""CPU time in ns, bytes read, bytes written."""
+"""(CPU time in ns, bytes read, bytes written)."""
 
 
 class ThreadTimes:
-    """Reads the usage of processes' threads repeatedly, from their beginning."""
+    """Collects the usage of each thread in intervals of WIDTH_NS."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Used] = {}
@@ -37,7 +37,7 @@ class ThreadTimes:
         self._last_ns: dict[int, int] = {}
 
     def record_usage(self, region: Region, now_ns: int) -> None:
-        """Add what the threads of a region's process have used since the last call."""
+        """Add the usage of the threads of a region's process since the last call."""
         pid = int(region["pid"])
         threads = [number for (number,) in region.rows("threads", ("name",))]
         for thread, kernel_id, user_ns, system_ns, *io in region.rows("tasks", TASK):
@@ -57,7 +57,7 @@ class ThreadTimes:
                 self._known[pid, thread] = used
 
     def _begin(self, pid: int, thread: int, base: Used) -> None:
-        """Subtract what a thread had used before it was recorded."""
+        """Subtract a thread's usage before the recording, and drop its earlier intervals."""
         if any(base):
             self._known[pid, thread] = base
             intervals = self._intervals[pid]
@@ -67,7 +67,7 @@ class ThreadTimes:
     def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
         """Return and clear the intervals of a process.
 
-        Each is (thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes).
+        An interval is (thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes).
         """
         return [
             (self._names[pid, thread], start_ns, cpu_ns, read, written)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 SORTS = ("time", "executions", "mean", "vmsteps")
 TRACE = ".qprof"
-"""Extension of a trace, which may not exist yet while a process is recorded."""
+"""File name extension of a trace. The trace of a running process may not exist yet."""
 
 KEYS = "q quit   s sort   p pause   j k select   Enter details"
 GONE = "\x04"
-"""The key when the terminal is gone."""
+"""The key that stands for a closed terminal."""
 
 
 @click.command()
@@ -87,7 +87,9 @@ def _show_activity(target: str | None, every: float, once: bool, as_json: bool) 
 
 
 def target_filter(target: str | None, command: str) -> Chosen | None:
-    """Return a filter for a target; None for all. Raises QueryprofError if it does not exist."""
+    """Return a filter for a target; None for all processes. Raises QueryprofError if the target
+    does not exist.
+    """
     from queryprof.region.live import pid_filter, trace_path_filter
 
     if target is None:
@@ -144,7 +146,7 @@ def _refresh_title(every: float, sort: str) -> str:
 
 
 def _run_screen(watch: ActivityReader, every: float) -> None:
-    """Show refreshes until the user quits, and handle keys in between."""
+    """Refresh the screen and handle keys until the user quits."""
     from rich.live import Live
 
     from queryprof.report.terminal.console import console_for
@@ -186,7 +188,7 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
 
 @contextmanager
 def _key_reader() -> Iterator[Callable[[float], str]]:
-    """Yield a function that waits some seconds for a key, and returns "" without one.
+    """Yield a function that waits for a key, and returns "" if no key came in the given seconds.
 
     Restores the terminal afterwards.
     """

@@ -12,7 +12,7 @@ REPLICATIONS = 3
 """Replays of each combination of pragmas. Confidence intervals need two or more."""
 
 INTERVAL_S, MAX_INTERVALS = 2.0, 60
-"""The length of one trial of a number of workers, and the number of trials."""
+"""The length of one trial with a number of workers, and the maximum number of trials."""
 
 
 @click.command()

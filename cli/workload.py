@@ -1,4 +1,4 @@
-"""The arguments of commands that replay a workload."""
+"""The command-line arguments of commands that replay a workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def workload_arguments(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the trace, `file`, and the option for its database, `database`."""
+    """Add the argument `file` (a trace), and the option `database` (the trace's database)."""
     database = click.option(
         "--db",
         "database",
