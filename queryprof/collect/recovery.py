@@ -258,12 +258,13 @@ def _unfinished_traces(path: str) -> Iterator[tuple[str, str]]:
 def _unfinished_copies(path: str) -> Iterator[tuple[str, str]]:
     """Yield the process id in the name of each region's copy without a header, and its path."""
     for copy in checkpoints_of_trace(os.path.abspath(path)):
+        is_begun = not _read_bytes(copy)
         try:
             Region(path=copy).close()
-        except IncompleteError:
+        except TraceError as error:
+            is_begun |= isinstance(error, IncompleteError)
+        if is_begun:
             yield copy.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2], copy
-        except TraceError:
-            continue
 
 
 def _may_be_database(path: str) -> bool:

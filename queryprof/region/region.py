@@ -109,8 +109,7 @@ class Region:
             struct.error,
             OSError,
         ) as error:
-            may_be_begun = isinstance(error, (ValueError, struct.error))
-            is_begun = may_be_begun and not any(self._read(0, START.size))
+            is_begun = isinstance(error, ValueError) and not any(self._read(0, START.size))
             self.close()
             if is_begun:
                 raise IncompleteError(f"{path}: an incomplete copy of a recording") from error
