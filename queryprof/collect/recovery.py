@@ -26,7 +26,7 @@ from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.region.identity import region_identity, region_trace_path
 from queryprof.region.part_names import parts_of_trace, trace_name
-from queryprof.region.region import IncompleteError, Region, claimed_region, opened_region
+from queryprof.region.region import Region, claimed_region, has_header, opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
     checkpoint_path,
@@ -258,12 +258,7 @@ def _unfinished_traces(path: str) -> Iterator[tuple[str, str]]:
 def _unfinished_copies(path: str) -> Iterator[tuple[str, str]]:
     """Yield the process id in the name of each region's copy without a header, and its path."""
     for copy in checkpoints_of_trace(os.path.abspath(path)):
-        is_begun = not _read_bytes(copy)
-        try:
-            Region(path=copy).close()
-        except TraceError as error:
-            is_begun |= isinstance(error, IncompleteError)
-        if is_begun:
+        if not has_header(copy):
             yield copy.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2], copy
 
 

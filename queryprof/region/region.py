@@ -343,6 +343,17 @@ def claimed_region(path: str) -> Iterator[Region | None]:
         yield region if is_there else None
 
 
+def has_header(path: str) -> bool:
+    """Return whether a copy on disk has its header, which a process writes last. True if the file
+    cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return any(file.read(START.size))
+    except OSError:
+        return True
+
+
 def _histogram_numbers(packed: bytes) -> tuple[int, ...]:
     """Return the numbers of a histogram that is stored in the row."""
     return struct.unpack(f"<{len(packed) // 2}H", packed)
