@@ -27,7 +27,7 @@ def beside(given: str, suffix: str) -> str:
     if os.path.isdir(given):
         return f"{os.path.abspath(given)}{suffix}"
     if glob.has_magic(given) and not os.path.lexists(given):
-        raise QueryprofError(f"{given}: is a pattern; name the file to write with -o")
+        raise QueryprofError(f"{given}: is a pattern; use -o to name the output file")
     return f"{os.path.splitext(given)[0]}{suffix}"
 
 

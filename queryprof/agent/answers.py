@@ -1,4 +1,4 @@
-"""Answers of the tools: plain data of limited size, computed from traces.
+"""Answers of the MCP tools: plain data of limited size, computed from traces.
 
 A trace is read only as the content of its file. Databases and source files that the trace names are
 read only inside the directory. Nothing is written or executed, except that `prove` measures on a

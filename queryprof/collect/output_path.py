@@ -104,7 +104,9 @@ def _refuse_to_remove_journal(path: str) -> None:
     except OSError:
         return
     if start not in (b"", JOURNAL_START, bytes(len(JOURNAL_START))):
-        raise TraceError(f"{path}: exists and is not a trace's journal; choose another name")
+        raise TraceError(
+            f"{path}: exists and is not a trace's journal; choose another name for the trace"
+        )
 
 
 def unused_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:

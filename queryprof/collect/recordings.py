@@ -105,7 +105,9 @@ class ProcessRecording(NamedTuple):
             self.region.read_head()
             is_between = self.region["part_begun"] != self.region["part_ended"]
             if _part_counts(self.region) != self.seen or (is_between and self.is_running):
-                raise MovedError(f"{self.region.path}: its parts kept changing while being read")
+                raise MovedError(
+                    f"{self.region.path}: the recording kept changing while being read; try again"
+                )
 
 
 def _part_counts(region: Region) -> tuple[int, int]:
@@ -187,7 +189,8 @@ def _missing_parts_reasons(parts: list[str], unsound: Iterable[str]) -> tuple[st
 
 def _candidate_regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
     """Open and yield the regions and copies that may belong to processes of a trace."""
-    # A process's regions are found by the path of the first process's trace, or by their content.
+    # A region's file name contains the hash of the first process's trace path. A child's own trace
+    # path is only in the region's content.
     families = dict.fromkeys((path, path_without_process(path)))
     regions = [region for one in families for region in regions_of_trace(one)]
     copies = [*_copies_of_families(families), *recorded.copies_of(path)]

@@ -34,7 +34,7 @@ STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""
 
 LARGE_WRITE_BYTES, LARGE_WRITE_PAGES = 256 * 1024, 64
-"""An UPDATE that writes this many bytes, or fetches this many pages, per row changes large values.
+"""An UPDATE changes large values if it writes this many bytes, or fetches this many pages, per row.
 A small row with all its indexes and journals takes a few pages.
 """
 

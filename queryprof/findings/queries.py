@@ -61,8 +61,9 @@ POINT_ROWS = 1000
 """A query for one item returns at most this many rows."""
 
 SLOW_NS = 5_000_000
-"""A query whose median execution takes longer is expensive in itself, if SQLite's counters are
-unknown. The median is the same on a busy machine, where some executions wait for a processor.
+"""If SQLite's counters are unknown, a query counts as expensive in itself if its median execution
+takes longer than this. The median is the same on a busy machine, where some executions wait for a
+processor.
 """
 
 MANY_ROWS = 20

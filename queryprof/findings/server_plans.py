@@ -19,7 +19,7 @@ from queryprof.sql.clauses import all_comparisons_of, operand_column
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
 """A scan is reported if it reads at least this many rows, and this many times the rows that it
-keeps. SQLite's plans have the same limits (analysis/marks).
+keeps. analysis/marks.py has similar limits for scans in SQLite.
 """
 
 FAR_TIMES = 10

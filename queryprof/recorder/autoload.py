@@ -144,7 +144,7 @@ class RecordingStart:
         Nothing else changes in the program. Returns False if the program was recorded already.
 
         Args:
-            runner: as in QUERYPROF_RUNNER.
+            runner: a value of QUERYPROF_RUNNER (see RunnerFacts.variable).
 
         Raises:
             Exception: this process cannot be recorded.

@@ -84,7 +84,9 @@ def read_endpoint_settings(
         is_one = has_user = False
     if not is_one or has_user:
         shown = "the endpoint" if has_user else url
-        raise OtlpError(f"{shown}: not an endpoint; write http://HOST:PORT, without a user")
+        raise OtlpError(
+            f"{shown}: not an endpoint; write http://HOST:PORT, without a user name or password"
+        )
     headers = {}
     for pair in filter(None, environ.get(f"{prefix}HEADERS", "").split(",")):
         name, is_pair, value = pair.partition("=")

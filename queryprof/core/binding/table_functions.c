@@ -196,8 +196,9 @@ static PyObject *set_recording_facts(PyObject *Py_UNUSED(module), PyObject *fact
         return NULL;
     }
     qp_text text = qp_text_from_str(facts);
-    qp_head->facts =
-        text == QP_TEXT_FULL ? qp_head->facts : text; /* keep the last facts if the table is full */
+    if (text != QP_TEXT_FULL) { /* keep the previous facts if the text table is full */
+        qp_head->facts = text;
+    }
     Py_RETURN_NONE;
 }
 

@@ -186,7 +186,8 @@ static const qp_traced_connection *traced_connection(PyObject *connection)
     return traced && traced->sqlite ? traced : NULL;
 }
 
-/* Writes a connection's file before its first execution. */
+/* Writes the connection's identity and its database's path to the workload, before the connection's
+ * first execution. */
 static void write_connection(uint64_t identity, uint64_t serial)
 {
     uint64_t place = identity * QP_GOLDEN_RATIO >> 32 & (CONNECTIONS - 1);

@@ -20,8 +20,8 @@ void qp_handoffs_clear(void);
 /* Returns a new wrapper of `original`, a callable to which functions are submitted.
  *
  * `kind` names the owner of the threads that run the functions. `position` is the index of the
- * function argument. `is_awaited`: the call returns a coroutine, which ends with the function's
- * result. `is_timed`: the call itself submits the function. `is_database`: the function always
- * counts as a driver call. NULL with an exception. */
+ * argument that holds the submitted function. `is_awaited`: the call returns a coroutine, which
+ * ends with the function's result. `is_timed`: the call itself submits the function. `is_database`:
+ * the function always counts as a driver call. NULL with an exception. */
 PyObject *qp_handoff_wrapper(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);

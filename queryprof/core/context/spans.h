@@ -33,7 +33,7 @@ void qp_span_set_variable(PyObject *variable);
  * with an exception. */
 int64_t qp_span_begin(PyObject *name);
 
-/* Stops a span, which sets the end of its duration. */
+/* Fixes a span's duration. The span is still open until qp_span_end. */
 void qp_span_stop_clock(int64_t span);
 
 /* Ends a stopped span, with the executions flushed so far. */

@@ -68,7 +68,7 @@ void qp_call_paths_configure(int frames)
 }
 
 typedef struct {
-    PyCodeObject *code; /* borrowed: a frame runs it */
+    PyCodeObject *code; /* borrowed: the frame that runs it keeps it alive */
     int instruction;
 } place;
 

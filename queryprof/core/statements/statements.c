@@ -31,7 +31,7 @@ typedef struct {
 /* A normal form that no database has accepted yet. It may contain anything that the program passes
  * as SQL, such as a password. So it stays out of the region until a database accepts it. */
 typedef struct {
-    char *form; /* owned; NULL if the row's text is the form */
+    char *form; /* owned; NULL if the form is already the row's text */
     uint32_t length;
 } held_form;
 
@@ -183,8 +183,8 @@ uint32_t qp_statement_of_name(const char *name)
     return find_or_add_form(name, strlen(name));
 }
 
-/* Sets the system of a statement, from the statement's first text. Later texts may go to other
- * systems. */
+/* Sets the database system of a statement, unless an earlier text has set it. Later texts may go to
+ * other systems. */
 static void set_system(uint32_t number, qp_system system)
 {
     if (number > QP_STATEMENT_UNKNOWN && !statement_row(number)->system) {
