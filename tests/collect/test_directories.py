@@ -97,7 +97,7 @@ def test_other_commands_read_directories(queryprof: Run) -> None:
     assert result.returncode == 2
     assert (
         result.stderr
-        == f"queryprof: {SERVICE}/*.qprof: is a pattern; use -o to name the output file to write with -o\n"
+        == f"queryprof: {SERVICE}/*.qprof: is a pattern; use -o to name the output file\n"
     )
     assert not Path(f"{SERVICE}/*.html").exists()
 
