@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_callbacks import driver_callbacks
-from queryprof.program.source_facts import read_source_file
+from queryprof.program.source_facts import MAX_FILES, read_source_file
 from queryprof.program.source_loops import (
     creates_tasks,
     innermost_loop,
@@ -90,7 +90,7 @@ class Sources:
         """Return where the program gives functions to its driver ("set_profile() app.py:7")."""
         return tuple(
             f"{name} {os.path.basename(file)}:{line}"
-            for file in sorted({*self.hashes, *self.cells})
+            for file in sorted({*self.hashes, *self.cells})[:MAX_FILES]
             for line, name in driver_callbacks(self._unchanged_text(file))
         )
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.given_file import what_is
+from queryprof.given_file import content_of, what_is
 from queryprof.region.file_lock import lock_file
 from queryprof.region.layout import SIZES, RegionTable, parse_tables
 
@@ -345,11 +345,10 @@ def claimed_region(path: str) -> Iterator[Region | None]:
 
 def has_header(path: str) -> bool:
     """Return whether a copy on disk has its header, which a process writes last. True if the file
-    cannot be read.
+    is not regular or cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            return any(file.read(START.size))
+        return any(content_of(path, START.size))
     except OSError:
         return True
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
+from queryprof.region.region import has_header
 from queryprof.region.region_files import checkpoints_in, checkpoints_of_trace, regions_of_trace
 
 pytestmark = pytest.mark.once
@@ -35,3 +36,9 @@ def test_a_region_that_another_user_could_write_is_not_read(mode: int, is_read: 
     copy.chmod(mode)
     assert bool(checkpoints_of_trace("x.qprof")) is is_read
     assert bool(checkpoints_in("")) is is_read
+
+
+def test_a_pipe_in_the_place_of_a_copy_does_not_block() -> None:
+    """It may replace the copy after its checks."""
+    os.mkfifo("x.qprof.1.0123456789ab.live", 0o600)
+    assert has_header("x.qprof.1.0123456789ab.live")
