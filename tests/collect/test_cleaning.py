@@ -105,8 +105,9 @@ def test_a_process_that_ends_during_the_report_is_reported(
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             return RecordedFiles()
 
-        monkeypatch.setattr(reader, "RecordedFiles", found_after_its_end)
-        cli.main(["report", "x.qprof"], standalone_mode=False)
+        with monkeypatch.context() as patched:
+            patched.setattr(reader, "RecordedFiles", found_after_its_end)
+            cli.main(["report", "x.qprof"], standalone_mode=False)
     assert f"recovered what a process left: {os.getcwd()}/x.qprof" in capsys.readouterr().err
 
 
