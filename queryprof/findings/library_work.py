@@ -1,10 +1,11 @@
-"""A library's own work around a statement, if it is unusually long."""
+"""A library's own work around a statement, if it is unusually long or takes much of the time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import duration
+from queryprof.analysis.units import counted, duration
+from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
@@ -30,6 +31,51 @@ CHECKS = {
     ),
 }
 """What to check, by library (https://docs.sqlalchemy.org/en/20/faq/performance.html)."""
+
+NAMED_SHARE = 0.20
+"""Lines with at least this share of the time are reported even if no fault is known."""
+
+CALL_FIXES = {
+    "_execute_insert_multi": (
+        '`to_sql(method="multi")` builds one statement with a parameter for each value, and'
+        " SQLAlchemy compiles it for each chunk. Leave out `method`: pandas then inserts all rows"
+        " with executemany()."
+    ),
+}
+"""The fix for a library function that works long around its statement."""
+
+
+def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
+    """Find lines that take much of the time in a library and little in the database, and that no
+    other rule explains.
+    """
+    for group in program.groups:
+        library = program.timed_library(group.statement)
+        own_ns = group.cost_ns - group.steady_ns - group.handed_ns
+        if not library or group.line_ns is None or own_ns < group.work_ns:
+            continue
+        if program.share_of(group, own_ns) < NAMED_SHARE or program.belongs_to_other_call(group):
+            continue
+        runs = max(1, group.totals.statement_executions)
+        calls = {frame.function.rpartition(".")[2] for frame in program.library_frames(group)}
+        fix = next((CALL_FIXES[one] for one in CALL_FIXES if one in calls), "")
+        each = " each" if runs > 1 else ""
+        yield program.make_finding(
+            "heavy_query",
+            group,
+            own_ns,
+            (
+                (
+                    f"{counted(runs, 'execution')}; the line takes {duration(group.mean_line_ns)}"
+                    f"{each}, of which the driver takes {duration(group.steady_ns / runs)}"
+                ),
+            ),
+            fix
+            or f"{UNKNOWN_FAULT} Most of the time is work of {library}, and of the code that it"
+            " calls. Record with --cprofile to see the functions.",
+            program.innermost_loop(group),
+            most=Severity.MEDIUM if fix else Severity.LOW,
+        )
 
 
 def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[str]:

@@ -178,3 +178,16 @@ def test_a_library_that_works_ten_times_as_long_as_usual(
     usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
     found = of(replace(one, aggregates=tuple(reads), thread_usage=(usage,)), text)
     assert any("check that the engine has no echo" in each for each in found.evidence) == is_unusual
+
+
+@pytest.mark.parametrize(
+    ("name", "line_ms", "reported"),
+    [("to_sql", 201, "low"), ("to_sql", 199, ""), ("S._execute_insert_multi", 201, "medium")],
+)
+def test_a_library_that_takes_much_of_the_time(name: str, line_ms: int, reported: str) -> None:
+    """The program runs for a second, and the statement takes 1 ms of it."""
+    driver, time = loop(INSERT, 1, 1, pass_ns=line_ms * MS, count=1)
+    one = calling(profile((driver._replace(self_ns=MS, total_ns=MS), time)), "pandas", name)
+    found = findings(one, is_loop=False)
+    assert [each.severity.value for each in found] == [reported] * bool(reported)
+    assert all(each.is_unexplained == (reported == "low") for each in found)
