@@ -17,6 +17,8 @@ from queryprof.findings.work import (
     helpful_index_sql,
     marked_plan_step,
 )
+from queryprof.sql.clauses import AGGREGATES, comparisons_of, functions_in, operand_column
+from queryprof.sql.tokens import tokens_of
 
 STEPS_OF_SEARCHES = 500
 """At this many VM steps per row or more, a subquery's searches take most of the time. A search for
@@ -33,6 +35,13 @@ NOT_CORRELATED = (
     " in one query first, or compute running totals with a window function (sum(...) OVER (ORDER BY"
     " ...))."
 )
+
+RUNNING_TOTAL = (
+    "Each row reads all earlier rows again. Compute the running value with a window function:"
+    " sum(...) OVER (PARTITION BY ... ORDER BY ...)."
+)
+
+RANGE = frozenset({"<", "<=", ">", ">="})
 
 
 def find_correlated_subqueries(program: Program) -> Iterator[Finding | None]:
@@ -75,6 +84,7 @@ def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
         least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
         if (totals.vm_steps or 0.0) < least * rows:
             continue
+        is_running = _is_running_value(group.statement)
         yield program.make_finding(
             "correlated_subquery",
             group,
@@ -86,8 +96,19 @@ def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
                 ),
                 steps[0],
             ),
-            NOT_CORRELATED,
+            RUNNING_TOTAL if is_running else NOT_CORRELATED,
             program.innermost_loop(group),
             doubt="It is unknown how many of the steps belong to the subquery.",
-            most=Severity.LOW,
+            most=Severity.HIGH if is_running else Severity.LOW,
         )
+
+
+def _is_running_value(statement: str) -> bool:
+    """Return whether a subquery computes an aggregate over a row and all rows before it. A
+    condition such as `earlier.id <= row.id` then compares the same column of two rows.
+    """
+    has_aggregate = any(one.upper() in AGGREGATES for one in functions_in(tokens_of(statement)))
+    return has_aggregate and any(
+        one.operator in RANGE and operand_column(one.left) == operand_column(one.right) != ""
+        for one in comparisons_of(statement)
+    )
