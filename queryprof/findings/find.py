@@ -19,6 +19,7 @@ from queryprof.findings import (
     indexes,
     joins,
     large_values,
+    library_work,
     locks,
     paging,
     patterns,
@@ -35,6 +36,7 @@ from queryprof.findings import (
     triggers,
     virtual_tables,
     work,
+    write_ahead_log,
 )
 from queryprof.findings.blocking_code import (
     blocking_in_words,
@@ -154,6 +156,7 @@ RULES: tuple[Rule, ...] = (
     redundant_indexes.find_redundant_indexes,
     heavy.find_heavy_queries,
     heavy.find_heavy_statement_kinds,
+    library_work.find_slow_library_calls,
 )
 """The rules in order of precedence. At one statement and call site, the first finding is the cause,
 and later findings are its symptoms.
@@ -303,7 +306,11 @@ def find_all(
             key = finding.statement + finding.category * (finding.category in BESIDE), place[1]
             known = found.setdefault(key, _with_analyze_advice(program, finding))
             found[key] = choose_between_findings(known, finding)
-    for consequence in (*locks.lock_findings(program), *find_blocked_loops(program)):
+    for consequence in (
+        *locks.lock_findings(program),
+        *write_ahead_log.find_pinned_logs(program),
+        *find_blocked_loops(program),
+    ):
         waits = consequence.finding
         if waits.site.frame != OTHER_LINE:
             own = (waits.statement, place_of(waits.site.frame))

@@ -97,7 +97,7 @@ CATEGORIES = {
     ),
     "pinned_wal": Category(
         "Write-ahead log not reset",
-        "A read transaction keeps SQLite from resetting the write-ahead log.",
+        "Read transactions keep SQLite from resetting the write-ahead log.",
     ),
     "re_prepare": Category(
         "Values in the SQL text",

@@ -9,7 +9,7 @@ from itertools import chain
 from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.lock_holders import LockHolders, host_by_process, own_code_share, sum_holds
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
-from queryprof.analysis.units import count, counted, duration, format_bytes, percent, shorten
+from queryprof.analysis.units import count, counted, duration, percent, shorten
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, ranked_frame, waits_by_caller
@@ -24,10 +24,6 @@ OTHER_WORK_NS = 200_000
 code around the database calls takes less.
 """
 
-LOG_BYTES = 1000 * 4096
-"""SQLite checkpoints and restarts a write-ahead log of this size by itself. Both factors are
-SQLite's defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
-"""
 LEAVE_FREE = (
     "Write less in each transaction, or let one thread of one process do all writing. If a"
     " loop retakes the lock immediately, sleep 100 ms after every few COMMITs: waiting"
@@ -100,7 +96,7 @@ class Consequence:
 
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
-    """Yield lock_wait, long_transaction and pinned_wal findings, one per holder."""
+    """Yield lock_wait and long_transaction findings, one per holder."""
     caused, known_ns = _caused_waits(program)
     for found in caused:
         if found.ns >= WAITED_NS:
@@ -109,7 +105,6 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     unknown_ns = total_ns - known_ns
     if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
         yield from _unknown_holder_findings(program, unknown_ns)
-    yield from _pinning_transactions(program)
 
 
 def _caused_waits(program: Program) -> tuple[list[CausedWaits], int]:
@@ -150,7 +145,7 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
     long = is_work and own is not None and own >= OWN_CODE
     reads = found.holder.kind == "read"
     changes_nothing = hold.changed_rows == 0 and only_reads(program, found.holder)
-    works = reads and _locking_statement_ns(program, found.holder) >= OWN_CODE * hold.total_ns
+    works = reads and locking_statement_ns(program, found.holder) >= OWN_CODE * hold.total_ns
     # Parallel waits delay the run only once, but they delay each span.
     gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
     with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
@@ -244,70 +239,13 @@ def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
         yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
 
 
-def _locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
+def locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
     """Return the database time of the statement that took a lock, at its call site."""
     return sum(
         aggregate.self_ns
         for aggregate in program.profile.aggregates
         if aggregate.statement == holder.statement and aggregate.path[:1] == holder.path[:1]
     )
-
-
-def _pinning_transactions(program: Program) -> Iterator[Consequence]:
-    """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
-    writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
-    written = {hold.database for hold in writes}
-    # Writing transactions also read. A SELECT may take the write lock to set up the log.
-    writers = {
-        (hold.statement, hold.path, hold.thread)
-        for hold in writes
-        if verb_of(hold.statement) != "SELECT"
-    }
-    for hold in program.report.lock_holds:
-        is_writer = (hold.statement, hold.path, hold.thread) in writers
-        is_reader = hold.kind != "write" and not is_writer
-        if is_reader and hold.log_bytes > LOG_BYTES and hold.database in written:
-            yield _pinned_wal_finding(program, hold)
-
-
-def _pinned_wal_finding(program: Program, hold: LockHold) -> Consequence:
-    """Return the finding about a read transaction of at least a second. Shorter transactions are
-    not recorded.
-    """
-    by_cursor = hold.end_statement == hold.statement
-    finding = Finding(
-        "pinned_wal",
-        Severity.MEDIUM,
-        0.0,
-        0,
-        hold.statement,
-        program.report.sites.site(hold.path),
-        None,
-        (
-            (
-                f"{counted(hold.count, 'read transaction')} stayed open for up to"
-                f" {duration(hold.max_ns)}, and the write-ahead log grew to"
-                f" {format_bytes(hold.log_bytes)}."
-                " SQLite cannot reset the log while a transaction reads an older state, so each"
-                " write enlarges it"
-            ),
-        ),
-        (
-            "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
-            " its transaction open."
-            if by_cursor
-            else (
-                "COMMIT (or ROLLBACK) as soon as the transaction has read: it sees the same state"
-                " from its first read to its end, however short its SELECT was. An unfinished"
-                " SELECT does the same: call fetchall(), or close it."
-            )
-        ),
-        doubt="A long log costs space, and time to read it. This time is not measured.",
-        whole=program.whole,
-    )
-    own = own_code_share(hold)
-    worked = _locking_statement_ns(program, hold) if own is None else (1 - own) * hold.total_ns
-    return Consequence(finding, worked >= OWN_CODE * hold.total_ns)
 
 
 def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:

@@ -49,7 +49,8 @@ class LockHold:
             `database_of_ns`. In the rest of `database_of_ns`, the program's own code ran.
         changed_rows: rows that the thread changed during the hold; None if unknown.
         log_bytes: largest size of the write-ahead log at the end of a read transaction; 0 if
-            unknown.
+            unknown. For write locks, the largest size that the log reached while readers kept
+            SQLite from restarting it for a second or longer; 0 if they did not.
     """
 
     kind: str

@@ -63,7 +63,7 @@ FILE_TABLES = (
             nullable_column(
                 "changed_rows", "by that thread during the hold; NULL: unknown", "INTEGER", SUM
             ),
-            maximum_column("log_bytes", "of the write-ahead log at its end; 0: unknown"),
+            maximum_column("log_bytes", "largest size of the write-ahead log; 0: small or unknown"),
         ),
     ),
     Table(

@@ -12,7 +12,10 @@ enum {
     HELD_NEAR = 8,                /* slots tried for the row that shows a held lock to readers */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not recorded, unless it kept
                                    * writers from committing */
-    READ_BLOCKS_NS = 1000000 /* minimum for a read transaction that kept writers from committing */
+    READ_BLOCKS_NS = 1000000, /* minimum for a read transaction that kept writers from committing */
+    LOG_REFUSALS = 20,        /* fewer refusals may be single readers */
+    LOG_CHECK_NS = 250000000, /* the log's size is read at most this often */
+    LARGE_LOG_BYTES = 10000000 /* SQLite restarts a log of about 4 MB by default */
 };
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
@@ -30,6 +33,9 @@ void qp_locks_file_opened(const void *file, const char *path, bool of_main)
             place[i].path = number; /* no other thread reads it: the file is not in use yet */
             place[i].number = ++last_file;
             place[i].has_wal = false;
+            place[i].log_refusals = 0;
+            place[i].log_checked_ticks = 0;
+            place[i].kept_log_bytes = 0;
             memset(place[i].held, 0, sizeof place[i].held);
             open_files++;
             return;
@@ -222,7 +228,8 @@ static qp_call_hold uncounted_time(const qp_locked_file *file, qp_lock_kind kind
                  .max_ticks = qp_elapsed_ticks(lock->start_ticks, now),
                  .log_bytes = is_long_read(file, kind, now)
                                   ? qp_wal_used_bytes(qp_database_path_text(file->path))
-                                  : 0},
+                              : kind == QP_WRITE_LOCK ? file->kept_log_bytes
+                                                      : 0},
         .longest = {.connection = file->number, .start_ticks = lock->start_ticks, .end_ticks = now},
     };
 }
@@ -315,6 +322,37 @@ QP_COLD void qp_locks_writer_waits(uint32_t path)
         if (qp_locked_files[i].file && qp_locked_files[i].path == path) {
             __atomic_store_n(&qp_locked_files[i].held[QP_READ_LOCK].blocks, true, __ATOMIC_RELAXED);
         }
+    }
+}
+
+QP_COLD void qp_log_kept(qp_locked_file *file)
+{
+    uint64_t now = qp_clock_ticks();
+    if (!file) {
+        return;
+    }
+    if (!file->log_refusals++) {
+        file->log_kept_ticks = now;
+    }
+    int64_t kept_ns = qp_ticks_to_ns(qp_elapsed_ticks(file->log_kept_ticks, now));
+    int64_t checked_ns = qp_ticks_to_ns(qp_elapsed_ticks(file->log_checked_ticks, now));
+    if (file->log_refusals < LOG_REFUSALS || kept_ns < READ_NOTABLE_NS ||
+        checked_ns < LOG_CHECK_NS) {
+        return;
+    }
+    int64_t bytes = qp_wal_used_bytes(qp_database_path_text(file->path));
+    file->log_checked_ticks = now;
+    file->kept_log_bytes = bytes >= LARGE_LOG_BYTES ? bytes : 0;
+    if (!file->kept_log_bytes) { /* another connection may have restarted the log */
+        file->log_refusals = 0;
+    }
+}
+
+QP_COLD void qp_log_restarted(qp_locked_file *file)
+{
+    if (file) {
+        file->log_refusals = 0;
+        file->kept_log_bytes = 0;
     }
 }
 

@@ -38,6 +38,11 @@ typedef struct qp_locked_file {
     uint32_t number;          /* serial number among all files that this process opened */
     bool has_wal; /* the database has a write-ahead log, which has separate locks: the file's own
                    * lock is not a read transaction */
+    uint32_t log_refusals;      /* how often readers kept this connection from restarting the
+                                 * write-ahead log, since the log was last restarted or small */
+    uint64_t log_kept_ticks;    /* the time of the first refusal */
+    uint64_t log_checked_ticks; /* when the log's size was last read */
+    int64_t kept_log_bytes;     /* size of a large log that readers keep; 0 if it is small */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
 
@@ -72,6 +77,11 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active_call *c
 /* Notes that a connection with the write lock of a database waits for readers. `path` is the number
  * of the database's path. */
 void qp_locks_writer_waits(uint32_t path);
+
+/* Notes that readers kept a connection from restarting its write-ahead log from the beginning, or
+ * that the connection restarted it. `file` is NULL if the file is unknown. */
+void qp_log_kept(qp_locked_file *file);
+void qp_log_restarted(qp_locked_file *file);
 
 /* Sets the key of the locks that a call took and that are still held. The locks have the call's
  * provisional key until then. */

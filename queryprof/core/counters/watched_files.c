@@ -43,6 +43,7 @@ enum {
     SHM_EXCLUSIVE = 8,
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
     SHM_READERS = 3,
+    SHM_OLD_READERS = 4, /* the readers of the log; a connection locks all of them to restart it */
     OF_LOG = 16, /* added to the number of a lock in the log's index; the file's own locks have
                   * smaller numbers */
     PRIMARY_CODE = 0xff,
@@ -168,11 +169,16 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
     if (result == 0) {
         qp_lock_granted(f, OF_LOG + offset, call);
     }
+    bool is_of_log = offset >= SHM_OLD_READERS && (flags & SHM_EXCLUSIVE);
     if (result == 0 && locks) {
         qp_lock_taken(locks, kind, call);
+    } else if (result == 0 && is_of_log && count > 1) {
+        qp_log_restarted(qp_locks_of_file(f));
     } else if (call && is_busy(result)) {
         qp_lock_refused(f, OF_LOG + offset, call);
-        if (kind == QP_WRITE_LOCK) {
+        if (is_of_log) {
+            qp_log_kept(qp_locks_of_file(f));
+        } else if (kind == QP_WRITE_LOCK) {
             qp_lock_upgrade_refused(f, call);
         }
     }

@@ -115,7 +115,7 @@ def _hold_facts(hold: LockHold, places: Places) -> list[str]:
     if hold.changed_rows:
         facts.append(f"{counted(hold.changed_rows, 'row')} changed by its thread")
     if hold.log_bytes:
-        facts.append(f"the write-ahead log had {format_bytes(hold.log_bytes)} at its end")
+        facts.append(f"the write-ahead log reached {format_bytes(hold.log_bytes)}")
     return facts
 
 
