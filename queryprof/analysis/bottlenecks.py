@@ -44,7 +44,7 @@ class Bottleneck(NamedTuple):
     @property
     def mark(self) -> Mark | None:
         """The statement's likeliest problem (see `analysis.marks`), or None."""
-        return mark_of(self.statement, self.plans, self.totals, self.share)
+        return mark_of(self.plans, self.totals, self.share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.plans import Steps, plan_signs
 from queryprof.analysis.totals import Totals
-from queryprof.sql.clauses import clauses_of
 
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
@@ -60,17 +59,15 @@ class Mark:
             unknown.
         returned: rows per execution.
         is_repeated: whether the statement ran more than once.
-        skips: True if OFFSET may explain the rows that are read but not returned.
     """
 
     kind: str
     work: float | None
     returned: float
     is_repeated: bool
-    skips: bool = False
 
 
-def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: float) -> Mark | None:
+def mark_of(plans: tuple[Steps, ...], totals: Totals, share: float) -> Mark | None:
     """Return the mark of a statement, or None.
 
     Args:
@@ -80,13 +77,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
     if share < MIN_SHARE or totals.self_ns < MIN_NS or not totals.executions:
         return None
     for kind, work in _costly_kinds(plans, totals):
-        return Mark(
-            kind,
-            work,
-            totals.rows_each or 0.0,
-            totals.executions > 1,
-            kind == SCAN and clauses_of(statement).skips,
-        )
+        return Mark(kind, work, totals.rows_each or 0.0, totals.executions > 1)
     return None
 
 

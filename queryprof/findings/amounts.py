@@ -15,6 +15,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.findings.program import Program
+from queryprof.sql.clauses import selected_columns
 from queryprof.sql.tokens import tokens_of
 
 MANY = 1000
@@ -88,6 +89,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
         made_ns = group.cost_ns - group.steady_ns - group.handed_ns
         if rows < OBJECTS or made_ns < group.steady_ns or program.belongs_to_other_call(group):
             continue
+        if len(selected_columns(group.statement)) == 1:
+            continue  # values, not objects
         runs = max(1, group.totals.statement_executions)
         each = " each" if runs > 1 else ""
         fix = NO_OBJECTS[library]

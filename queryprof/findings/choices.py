@@ -66,14 +66,35 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
         return _transaction_or_query(known, finding)
-    is_slow = known.category in (*SLOW_STATEMENT_CATEGORIES, "missing_covering_index")
-    if is_slow and finding.category == "duplicate_query":
-        return _with_repeat_advice(known, finding)
+    if "duplicate_query" in (known.category, finding.category):
+        return _fewer_or_smaller_queries(known, finding)
     if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
     index = () if is_copy else _index_evidence(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
+
+
+def _fewer_or_smaller_queries(known: Finding, finding: Finding) -> Finding:
+    """Choose between a query's repeats and the reason why each execution takes long."""
+    is_slow = known.category in (*SLOW_STATEMENT_CATEGORIES, "missing_covering_index")
+    if is_slow and finding.category == "duplicate_query":
+        return _with_repeat_advice(known, finding)
+    if finding.category in ("many_objects", "over_fetch"):
+        return _with_less_per_query(known, finding)
+    return known
+
+
+def _with_less_per_query(known: Finding, finding: Finding) -> Finding:
+    """Choose between fewer queries and queries that return less. Queries that return less win if
+    the source shows what the program needs, so that the finding is not low, and if they do not save
+    much less.
+    """
+    is_unknown = finding.severity is Severity.LOW
+    if is_unknown or known.gain_ns >= MUCH_MORE_RATIO * finding.gain_ns:
+        return known
+    other = f"or run it once and keep the result, which saves up to {duration(known.gain_ns)}"
+    return replace(finding, evidence=(*finding.evidence, *known.evidence, other))
 
 
 def _transaction_or_query(known: Finding, finding: Finding) -> Finding:

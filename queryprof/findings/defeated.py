@@ -15,15 +15,13 @@ from queryprof.findings.scan_words import function_call_advice, plain_column_adv
 from queryprof.findings.selectivity import index_saving_shares, rows_left_by_index
 from queryprof.model import Index
 from queryprof.planner.facts import IndexHelp
-from queryprof.sql.clauses import (
-    ComparedOperands,
-    comparisons_of,
+from queryprof.sql.clauses import ComparedOperands, comparisons_of, tables_by_alias
+from queryprof.sql.operands import (
     contains_query,
     keywords_of,
     names_in,
     operand_column,
     operand_text,
-    tables_by_alias,
 )
 from queryprof.sql.tokens import Token
 

@@ -28,9 +28,9 @@ from queryprof.sql.clauses import (
     compared_columns,
     comparisons_of,
     is_single_statement,
-    operand_column,
     verb_of,
 )
+from queryprof.sql.operands import operand_column
 
 MAX_GROUPS = 5000
 MAIN_THREAD = "MainThread"
@@ -231,7 +231,7 @@ class StatementGroup:
 
     @cached_property
     def mark(self) -> Mark | None:
-        return mark_of(self.statement, self.plans, self.totals, self.share)
+        return mark_of(self.plans, self.totals, self.share)
 
     @cached_property
     def verb(self) -> str:

@@ -14,11 +14,8 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 from queryprof.model import Index, Schema
 from queryprof.planner.facts import NO_INDEX
-from queryprof.sql.clauses import (
-    comparisons_of,
-    keywords_of,
-    operand_column,
-)
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.operands import keywords_of, operand_column
 from queryprof.sql.tokens import tokens_of
 
 STEPS_PER_ROW = 2 * ROW_STEPS

@@ -72,7 +72,7 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
             group.cost_ns * (1 - read / pages),
             (
                 f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
-                f"{average(pages)} page fetches each: {average(pages / read)} per row",
+                f"{average(pages)} page fetches each: {average(pages / read)} per row read",
             ),
             LEAVE_OUT.get(library, "List only the columns that you need in SELECT.") + BEHIND,
             program.innermost_loop(group),

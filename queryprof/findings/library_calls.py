@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.sql.clauses import comparisons_of, functions_in
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import tokens_of
 
 FILTERED = {

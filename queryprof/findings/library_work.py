@@ -87,7 +87,7 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
     runs = max(1, group.totals.statement_executions)
     if not _is_simple(group.statement) or not _had_processor(program, group):
         return
-    own_ns = group.mean_line_ns - group.steady_ns / runs
+    own_ns = (group.cost_ns - group.steady_ns - group.handed_ns) / runs
     usual_ns += round(ROW_NS * (group.totals.rows_each or 0.0))
     if own_ns >= MIN_FACTOR * usual_ns:
         yield (

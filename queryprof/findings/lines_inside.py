@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from queryprof.analysis.call_sites import Place, place_of
 from queryprof.findings.groups import StatementGroup
 
 ALL = 0.999
 """A larger share counts as all of a statement's calls; the rest is rounding."""
+
+MOST = 0.5
+"""The time of an outer line limits the time of inner lines if its passes contain at least this
+share of their executions. The counts of passes are sampled.
+"""
 
 
 def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:
@@ -26,21 +31,41 @@ def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:
             timed[place].append(group)
     if not timed:
         return
-    deepest_first = sorted(all_groups, key=lambda one: -max(len(each.path) for each in one.members))
-    for group in deepest_first:
-        own = place_of(group.site.frame)
-        calls = sum(one.count for one in group.members)
-        callers = [
-            (outer, one.count / calls)
-            for one in group.members
-            if own and calls
-            for place in timed.keys() & ({place_of(frame) for frame in one.path} - {own})
-            for outer in timed[place]
-        ]
+    inner = [(group, _callers_of(group, timed)) for group in all_groups]
+    inside: dict[int, float] = defaultdict(float)  # executions below each outer line
+    for group, callers in inner:
+        for outer, share in callers:
+            inside[id(outer)] += share * group.totals.statement_executions
+    inner.sort(key=lambda one: -max(len(each.path) for each in one[0].members))  # deepest first
+    for group, callers in inner:
         shares: dict[int, float] = defaultdict(float)
         for outer, share in callers:
+            timed_share = _timed_share(outer, inside[id(outer)])
             shares[id(outer)] += share
-            if shares[id(outer)] > ALL:
+            if shares[id(outer)] > ALL and timed_share >= MOST:
                 group.most_line_ns = min(group.most_line_ns, outer.total_line_ns)
         for outer, share in callers:
-            outer.inside_ns += group.cost_ns * share
+            outer.inside_ns += group.cost_ns * share * _timed_share(outer, inside[id(outer)])
+
+
+def _callers_of(
+    group: StatementGroup, timed: Mapping[Place, Sequence[StatementGroup]]
+) -> list[tuple[StatementGroup, float]]:
+    """Return the groups whose lines call the group's line, with the share of the group's calls."""
+    own = place_of(group.site.frame)
+    calls = sum(one.count for one in group.members)
+    return [
+        (outer, one.count / calls)
+        for one in group.members
+        if own and calls
+        for place in timed.keys() & ({place_of(frame) for frame in one.path} - {own})
+        for outer in timed[place]
+    ]
+
+
+def _timed_share(outer: StatementGroup, executions: float) -> float:
+    """Return the share of the inner executions that the timed passes of an outer line contain. A
+    pass of a comprehension contains only its first item.
+    """
+    in_passes = outer.other_statements_per_pass * outer.totals.statement_executions
+    return min(1.0, in_passes / executions) if executions else 1.0

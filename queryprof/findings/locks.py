@@ -323,11 +323,11 @@ def _hold_in_words(hold: LockHold, sites: Sites) -> str:
     own = own_code_share(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
-        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} during that time"
+        meanwhile += f"; they changed {counted(hold.changed_rows, 'row')}"
     ended = ranked_frame(hold.end_path, sites)
     until = f", until {shorten(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"the connection held the {hold.kind} lock {counted(hold.count, 'time')},"
+        f"transactions of this line held the {hold.kind} lock {counted(hold.count, 'time')},"
         f" {duration(hold.total_ns)}"
         f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
     )

@@ -27,8 +27,8 @@ AROUND_IT = (
     " Without a transaction, executemany() commits each row."
 )
 AROUND_THE_LOOP = (
-    "Put one transaction around the loop: BEGIN before it, COMMIT after it (`with connection:`"
-    " around the loop, not in it)."
+    "Put one transaction around the loop: BEGIN before it, COMMIT after it, and none inside it."
+    " With sqlite3, `with connection:` does both, unless isolation_level is None."
 )
 AROUND_ON_SERVER = (
     "Put one transaction around {what}: `with connection.transaction():` (asyncpg: `async with`),"

@@ -67,7 +67,7 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)}"
                         f" each{work}: every page reads all pages before it"
                     ),
-                    *(() if offset is None else (f"OFFSET was {average(offset)} on average",)),
+                    *_offset_note(offset),
                 ),
                 "Remember the last row of a page and continue after it: WHERE key > ? ORDER BY"
                 " key LIMIT ? (keyset pagination), with an index on the key.",
@@ -75,6 +75,11 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
                 doubt="The values of OFFSET are unknown." if offset is None else "",
                 most=Severity.LOW if offset is None else Severity.HIGH,
             )
+
+
+def _offset_note(offset: float | None) -> Iterator[str]:
+    if offset is not None:
+        yield f"OFFSET was {average(offset)} on average in the sampled executions"
 
 
 def find_over_fetching(program: Program) -> Iterator[Finding | None]:

@@ -17,10 +17,11 @@ from queryprof.findings.finding import (
     severity_of_gain,
 )
 from queryprof.findings.groups import StatementGroup
-from queryprof.findings.libraries import ONE_QUERY
+from queryprof.findings.libraries import ONE_QUERY, is_table_of_class
 from queryprof.findings.shared_lines import SharedLines
 from queryprof.findings.side_by_side import IN_BACKGROUND, longest_gain_ns
 from queryprof.findings.whole import RUN, SPANS, run_union_ns
+from queryprof.sql.clauses import first_table
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,14 @@ class Program(SharedLines):
             # If no request waits for the group, its time is a part of the run.
             return max((one.wall_ns for one in self.profile.processes), default=0), RUN
         return self.run_ns, self.whole
+
+    def reads_class(self, group: StatementGroup, name: str) -> bool:
+        """Return whether a query reads the table of a class of an object mapper, as far as its
+        source or its name shows.
+        """
+        table = first_table(group.statement)
+        named = self.lines.table_of_class(name) if name else ""
+        return table == named.lower() if named else is_table_of_class(table, name)
 
     def share_of(self, group: StatementGroup, ns: float) -> float:
         whole_ns, _ = self.reference_time(group)

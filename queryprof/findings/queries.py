@@ -21,7 +21,6 @@ from queryprof.findings.libraries import (
     NO_AUTOFLUSH,
     ONE_QUERY,
     PASS_THROUGH_LIBRARIES,
-    is_table_of_class,
     owner_in_lazy_note,
     preload_advice,
 )
@@ -294,13 +293,9 @@ def parent_query(program: Program, group: StatementGroup) -> StatementGroup | No
     found = [
         one
         for one in _possible_parent_queries(program, group)
-        if one.totals.executions * (LOADED if _reads_table_of_class(owner, one) else ROWS) <= runs
+        if one.totals.executions * (LOADED if program.reads_class(one, owner) else ROWS) <= runs
     ]
     return min(found, key=lambda other: abs(other.rows - runs), default=None)
-
-
-def _reads_table_of_class(owner: str, group: StatementGroup) -> bool:
-    return bool(owner) and is_table_of_class(first_table(group.statement), owner)
 
 
 def _possible_parent_queries(program: Program, group: StatementGroup) -> Iterator[StatementGroup]:
@@ -327,9 +322,9 @@ def _lazy_load_advice(
         for frame in group.path
         for one in program.groups_of_function((frame.file, frame.function))
     ]
-    is_of_other = parent is not None and not is_table_of_class(first_table(parent.statement), owner)
+    is_of_other = parent is not None and not program.reads_class(parent, owner)
     is_preloaded = any(
-        program.is_related_preload(one) and is_table_of_class(first_table(one.statement), owner)
+        program.is_related_preload(one) and program.reads_class(one, owner)
         for one in ([parent] if parent else near)
     )
     is_of_owner = not (is_of_other or is_preloaded)
@@ -346,7 +341,7 @@ def _lazy_load_note(program: Program, group: StatementGroup, owner: str) -> str:
     for one in _possible_parent_queries(program, group):
         note = program.library_note(one) or ""
         is_outer = note.startswith(LAZY + MANY) or (
-            note.startswith(LAZY) and is_table_of_class(first_table(one.statement), owner)
+            note.startswith(LAZY) and program.reads_class(one, owner)
         )
         if is_outer and one.executions_outside_spans >= FEW:
             return note

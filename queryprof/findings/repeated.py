@@ -15,7 +15,7 @@ from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.loop_shapes import loads_by_position
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW, parent_query
-from queryprof.sql.clauses import functions_in
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 REPEATED_SHARE = 0.5
@@ -37,6 +37,11 @@ AS_PARAMETERS = (
     "Pass the values as parameters, so that the text is prepared once. This also prevents SQL"
     " injection."
 )
+OF_ROWS = (
+    "Each text inserts another number of rows. Insert chunks of one size, or use executemany()."
+)
+"""The fix for statements such as INSERT ... VALUES (?, ?), (?, ?)."""
+
 AS_MANY = (
     "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))):"
     " one text per length remains. This also prevents SQL injection."
@@ -167,6 +172,8 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
             continue  # the position is in the text; find_n_plus_one reports it
         # If more texts alternate than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
+        inserts_many = group.verb == "INSERT" and _rows_per_execution(group) > 1
+        is_of_lists = group.compares_with_list or inserts_many
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
             yield program.make_finding(
                 "re_prepare",
@@ -175,15 +182,13 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)}"
-                        f" texts that differ {'' if group.compares_with_list else 'only '}in their"
-                        " values: SQLite parses and plans each of them"
+                        f" texts that differ {_difference(group, inserts_many)}: SQLite parses and"
+                        " plans each of them"
                     ),
                 ),
-                AS_MANY if group.compares_with_list else AS_PARAMETERS,
+                OF_ROWS if inserts_many else AS_MANY if is_of_lists else AS_PARAMETERS,
                 program.innermost_loop(group),
-                code=""
-                if group.compares_with_list
-                else _execute_with_parameters_code(group.statement),
+                code="" if is_of_lists else _execute_with_parameters_code(group.statement),
                 doubt="The gain is an estimate: the time to prepare short statements"
                 + (
                     ", assuming that more texts take turns than a connection keeps (128)."
@@ -191,6 +196,16 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
                     else "."
                 ),
             )
+
+
+def _rows_per_execution(group: StatementGroup) -> float:
+    return group.rows / max(1, group.totals.statement_executions)
+
+
+def _difference(group: StatementGroup, inserts_many: bool) -> str:
+    if inserts_many:
+        return "in their number of rows"
+    return "in their values" if group.compares_with_list else "only in their values"
 
 
 def _preparation_ns(program: Program, group: StatementGroup) -> float:

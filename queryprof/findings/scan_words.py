@@ -9,7 +9,8 @@ from queryprof.findings.finding import first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.selectivity import MANY_RETURNED
 from queryprof.planner.facts import IndexHelp
-from queryprof.sql.clauses import comparisons_of, functions_in
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import Token, tokens_of
 
 IN_JSON = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from queryprof.findings import shares
 from queryprof.findings.groups import StatementGroup
 from queryprof.planner.facts import IndexHelp
-from queryprof.sql.clauses import functions_in
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2

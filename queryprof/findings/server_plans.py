@@ -15,7 +15,8 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.model.postgresql import TableScan, UnindexedForeignKey
-from queryprof.sql.clauses import all_comparisons_of, operand_column
+from queryprof.sql.clauses import all_comparisons_of
+from queryprof.sql.operands import operand_column
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
 """A scan is reported if it reads at least this many rows, and this many times the rows that it

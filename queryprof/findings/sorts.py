@@ -61,8 +61,8 @@ def find_random_order(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read and sort"
-                    f" {scanned_rows_in_words(totals.full_scan_steps or 0)} each to return"
+                    f"{counted(totals.executions, 'execution')} take"
+                    f" {average(totals.vm_steps or 0)} VM steps each to sort all rows and return"
                     f" {average(totals.rows_each)}"
                 ),
             ),

@@ -36,6 +36,14 @@ class SourceLines(Protocol):
     def driver_callbacks(self) -> tuple[str, ...]:
         """Return where the program gives functions to its driver: "set_authorizer() app.py:7"."""
 
+    def only_attributes(self, frame: Frame) -> tuple[str, ...]:
+        """Return the attributes that the loop over a line's rows reads, if it reads nothing else of
+        them.
+        """
+
+    def table_of_class(self, name: str) -> str:
+        """Return the table that a class names for an object mapper; "" if unknown."""
+
 
 class UnknownSourceLines:
     """The implementation of SourceLines if no source is known."""
@@ -57,6 +65,12 @@ class UnknownSourceLines:
 
     def driver_callbacks(self) -> tuple[str, ...]:
         return ()
+
+    def only_attributes(self, frame: Frame) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def table_of_class(self, name: str) -> str:  # noqa: ARG002
+        return ""
 
 
 NO_LINES = UnknownSourceLines()

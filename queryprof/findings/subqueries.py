@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from queryprof.analysis.marks import CORRELATED, MANY_ROWS
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import SCAN_STEPS
 from queryprof.findings.program import Program
 from queryprof.findings.work import (
@@ -17,7 +19,8 @@ from queryprof.findings.work import (
     helpful_index_sql,
     marked_plan_step,
 )
-from queryprof.sql.clauses import AGGREGATES, comparisons_of, functions_in, operand_column
+from queryprof.sql.clauses import AGGREGATES, comparisons_of
+from queryprof.sql.operands import functions_in, operand_column
 from queryprof.sql.tokens import tokens_of
 
 STEPS_OF_SEARCHES = 500
@@ -40,6 +43,20 @@ RUNNING_TOTAL = (
     "Each row reads all earlier rows again. Compute the running value with a window function:"
     " sum(...) OVER (PARTITION BY ... ORDER BY ...)."
 )
+
+LATEST_ROWS = (
+    "Each row searches the other rows of its group for a later one. Number the rows once with"
+    " row_number() OVER (PARTITION BY key ORDER BY date DESC), and keep those with the number 1."
+    " Or join with SELECT key, max(date) ... GROUP BY key."
+)
+
+NUMBERED = {
+    "django": (
+        " In Django: `.annotate(number=Window(RowNumber(), partition_by=[...],"
+        ' order_by=F("date").desc())).filter(number=1)`.'
+    ),
+}
+"""How to number the rows of each group, by library."""
 
 RANGE = frozenset({"<", "<=", ">", ">="})
 
@@ -84,7 +101,7 @@ def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
         least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
         if (totals.vm_steps or 0.0) < least * rows:
             continue
-        is_running = _is_running_value(group.statement)
+        fix = _window_function_advice(program, group)
         yield program.make_finding(
             "correlated_subquery",
             group,
@@ -96,19 +113,27 @@ def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
                 ),
                 steps[0],
             ),
-            RUNNING_TOTAL if is_running else NOT_CORRELATED,
+            fix or NOT_CORRELATED,
             program.innermost_loop(group),
             doubt="It is unknown how many of the steps belong to the subquery.",
-            most=Severity.HIGH if is_running else Severity.LOW,
+            most=Severity.HIGH if fix else Severity.LOW,
         )
 
 
-def _is_running_value(statement: str) -> bool:
-    """Return whether a subquery computes an aggregate over a row and all rows before it. A
-    condition such as `earlier.id <= row.id` then compares the same column of two rows.
+def _window_function_advice(program: Program, group: StatementGroup) -> str:
+    """Return how to replace a subquery that compares each row with all rows before or after it; ""
+    if it does not. A condition such as `other.id < row.id` compares the same column of two rows.
     """
-    has_aggregate = any(one.upper() in AGGREGATES for one in functions_in(tokens_of(statement)))
-    return has_aggregate and any(
+    compares_rows = any(
         one.operator in RANGE and operand_column(one.left) == operand_column(one.right) != ""
-        for one in comparisons_of(statement)
+        for one in comparisons_of(group.statement)
     )
+    tokens = tokens_of(group.statement)
+    words = [token.keyword for token in tokens]
+    if not compares_rows:
+        return ""
+    if ("NOT", "EXISTS") in pairwise(words):
+        of_library = NUMBERED.get(program.library(group.statement), "")
+        return f"{LATEST_ROWS}{of_library}"
+    is_running = any(one.upper() in AGGREGATES for one in functions_in(tokens))
+    return RUNNING_TOTAL if is_running and "EXISTS" not in words else ""

@@ -107,8 +107,8 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
             program, found.number, found.cost_ns
         ):
             continue
-        syncs = group.files.syncs + sum(g.files.syncs for g in commits)
-        sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
+        synced = [one.files for one in (group, *(() if has_own else commits))]
+        syncs, sync_ns = sum(one.syncs for one in synced), sum(one.sync_ns for one in synced)
         evidence, fix = [f"{counted(writes, 'write')}, {found.words}"], found.fix
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
@@ -184,7 +184,8 @@ def _waits_between_writes(program: Program, group: StatementGroup) -> bool:
 
 def _slowest_commit_note(commits: Sequence[StatementGroup]) -> Iterator[str]:
     """Return a sentence about the line of the slowest commit, if it was timed."""
-    slowest = max((one for one in commits if one.line_ns), key=lambda g: g.cost_ns, default=None)
+    timed = (one for one in commits if one.total_line_ns > one.work_ns)  # awaited lines take less
+    slowest = max(timed, key=lambda one: one.cost_ns, default=None)
     if slowest:
         yield (
             f"the line of the commit takes {duration(slowest.line_ns)} each time, of which the"
@@ -349,12 +350,11 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
 
 
 def _job_claim_doubt(program: Program, group: StatementGroup, by_function: GroupsByFunction) -> str:
-    """Return the doubt about the commits of a loop that claims jobs: one of the loop's writes
-    changes the first of some rows and returns that row. Return "" for other loops.
-    """
+    """Return the doubt if a write of the loop claims the first of some rows; or ""."""
     near = (one for one in changes_sharing_functions(program, [group], by_function) if one.writes)
     words = ({token.keyword for token in tokens_of(one.statement)} for one in near)
-    return CLAIMS * any({"LIMIT", "RETURNING"} <= one for one in words)
+    is_change = group.verb != "INSERT"
+    return CLAIMS * any({"LIMIT", "RETURNING"} <= one for one in words if is_change)
 
 
 def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, Severity]:

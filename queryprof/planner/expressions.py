@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from queryprof.sql.clauses import (
-    comparisons_of,
+from queryprof.sql.clauses import comparisons_of, sort_terms
+from queryprof.sql.operands import (
     contains_query,
     keywords_of,
     names_in,
     operand_column,
     operand_text,
-    sort_terms,
 )
 from queryprof.sql.tokens import Token
 

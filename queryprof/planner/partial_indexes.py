@@ -11,8 +11,9 @@ from queryprof.planner.better_plans import is_better_plan
 from queryprof.planner.judging import EMPTY, Judge, StatementError
 from queryprof.planner.trial import StatementTrial
 from queryprof.planner.values import replace_placeholders
-from queryprof.sql.clauses import ComparedOperands, comparisons_of, operand_column
+from queryprof.sql.clauses import ComparedOperands, comparisons_of
 from queryprof.sql.names import quoted
+from queryprof.sql.operands import operand_column
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})

@@ -29,7 +29,8 @@ from queryprof.planner.row_steps import find_only_scan, steps_of_scan
 from queryprof.planner.statistics import set_statistics
 from queryprof.planner.trial import StatementTrial
 from queryprof.planner.values import placeholders, replace_placeholders
-from queryprof.sql.clauses import comparisons_of, functions_in
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 from queryprof.sql.triggers import Trigger, fired_triggers, remaining_triggers
 

@@ -51,8 +51,8 @@ from queryprof.planner.tried_index import (
 )
 from queryprof.planner.tried_plans import TRIED_INDEX_PREFIX, USED, is_as_good, is_by_range
 from queryprof.planner.values import name_all_placeholders, null_values
-from queryprof.sql.clauses import functions_in
 from queryprof.sql.names import quoted
+from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MAX_TERMS = 3

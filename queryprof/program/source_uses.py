@@ -304,7 +304,8 @@ def _filter_of_rows(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
     inside = _nodes_of_function(tree, line)
-    if isinstance(name, ast.Name):
+    filtered = _filtered_rows(ast.walk(assigned[-1].value)) if assigned else ()
+    if isinstance(name, ast.Name) and not any(spans_line(rows, line) for rows in filtered):
         loads = {id(one) for one in _loads_of(name.id, inside)}
         loops = [one for one in inside if isinstance(one, (*COMPREHENSIONS, ast.For, ast.While))]
         repeated = {id(one) for loop in loops for one in ast.walk(loop) if one is not loop}

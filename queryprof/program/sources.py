@@ -15,6 +15,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_callbacks import driver_callbacks
+from queryprof.program.source_columns import only_attributes
 from queryprof.program.source_facts import MAX_FILES, read_source_file
 from queryprof.program.source_loops import (
     creates_tasks,
@@ -22,6 +23,7 @@ from queryprof.program.source_loops import (
     loop_sleeps,
     needs_previous_row,
 )
+from queryprof.program.source_tables import tables_of_classes
 from queryprof.program.source_uses import (
     attributes_appended_to,
     only_tests_existence,
@@ -93,6 +95,19 @@ class Sources:
             for file in sorted({*self.hashes, *self.cells})[:MAX_FILES]
             for line, name in driver_callbacks(self._unchanged_text(file))
         )
+
+    def only_attributes(self, frame: Frame) -> tuple[str, ...]:
+        """Return the attributes that the loop over a line's rows reads (see source_columns); empty
+        without the source.
+        """
+        text = self._unchanged_text(frame.file)
+        return only_attributes(text, frame.line) if text else ()
+
+    def table_of_class(self, name: str) -> str:
+        """Return the table that a class names for an object mapper; "" if unknown."""
+        files = sorted({*self.hashes, *self.cells})[:MAX_FILES]
+        named = (tables_of_classes(self._unchanged_text(file)).get(name, "") for file in files)
+        return next(filter(None, named), "")
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the numbers and texts of the lines around a frame's line; None without the

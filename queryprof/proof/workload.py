@@ -25,10 +25,9 @@ from queryprof.sql.clauses import (
     all_comparisons_of,
     clauses_of,
     first_table,
-    names_in,
-    operand_text,
     verb_of,
 )
+from queryprof.sql.operands import names_in, operand_text
 from queryprof.sql.tokens import Token, tokens_of
 
 MAX_STATEMENTS = 300

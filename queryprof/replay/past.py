@@ -11,8 +11,9 @@ from contextlib import suppress
 from itertools import pairwise
 from math import ceil
 
-from queryprof.sql.clauses import comparisons_of, operand_column
+from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.names import quoted
+from queryprof.sql.operands import operand_column
 from queryprof.sql.tokens import Token, tokens_of
 
 TYPE_CHECKING = False

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from queryprof.sql.operands import is_at, operand_column, without_parentheses
 from queryprof.sql.tokens import Token, cache_by_statement, first_token, tokens_of
 
 VERBS = frozenset({"SELECT", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"})
@@ -90,25 +91,6 @@ MAX_DEPTH = 40
 """Maximum depth of parentheses around a comparison. Deeper comparisons are skipped, because the
 operands of every outer comparison would repeat them.
 """
-
-NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
-NO_COLUMNS = frozenset(
-    {
-        "AS",
-        "COLLATE",
-        "NULL",
-        "TRUE",
-        "FALSE",
-        "AND",
-        "OR",
-        "NOT",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +189,7 @@ def is_single_statement(statement: str) -> bool:
 def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens outside of parentheses, starting with the verb."""
     outside = [token for token in tokens if token.depth == 0]
-    if not _is_at(outside, 0, "WITH"):
+    if not is_at(outside, 0, "WITH"):
         return outside
     places = (place for place, token in enumerate(outside) if token.keyword in VERBS)
     return outside[next(places, len(outside)) :]
@@ -219,8 +201,8 @@ def _changed_table(outside: Sequence[Token]) -> str:
     if verb not in WRITES:
         return ""
     place = 1 if verb == "UPDATE" else 2
-    place += 2 * _is_at(outside, 1, "OR")
-    place += 2 * _is_at(outside, place + 1, ".")
+    place += 2 * is_at(outside, 1, "OR")
+    place += 2 * is_at(outside, place + 1, ".")
     return outside[place].named if len(outside) > place else ""
 
 
@@ -245,10 +227,10 @@ def _find_comparisons(tokens: tuple[Token, ...]) -> Iterator[ComparedOperands]:
         elif mark == ")":
             del clauses[max(1, token.depth + 1) :]
         elif mark in CHOOSING | NON_FILTER_CLAUSES:
-            clauses[-1] = "CONFLICT" if _is_at(tokens, place + 1, "CONFLICT") else mark
+            clauses[-1] = "CONFLICT" if is_at(tokens, place + 1, "CONFLICT") else mark
         elif mark in COMPARES and token.depth <= MAX_DEPTH:
-            left = place - 1 - _is_at(tokens, place - 1, "NOT")
-            right = place + 1 + _is_at(tokens, place + 1, "NOT")
+            left = place - 1 - is_at(tokens, place - 1, "NOT")
+            right = place + 1 + is_at(tokens, place + 1, "NOT")
             yield ComparedOperands(
                 clauses[-1],
                 mark,
@@ -263,15 +245,15 @@ def sort_terms(statement: str) -> Iterator[tuple[Token, ...]]:
     tokens = tokens_of(statement)
     partners = _matching_parentheses(tokens)
     for start, token in enumerate(tokens):
-        is_list = token.keyword in ("ORDER", "GROUP") and _is_at(tokens, start + 1, "BY")
+        is_list = token.keyword in ("ORDER", "GROUP") and is_at(tokens, start + 1, "BY")
         if not is_list or token.depth > MAX_DEPTH:
             continue
         place = start + 2
         while term := tokens[place : _operand_end(tokens, partners, place, 1)]:
             yield term
             place += len(term)
-            place += _is_at(tokens, place, "ASC") or _is_at(tokens, place, "DESC")
-            if not _is_at(tokens, place, ","):
+            place += is_at(tokens, place, "ASC") or is_at(tokens, place, "DESC")
+            if not is_at(tokens, place, ","):
                 break
             place += 1
 
@@ -280,6 +262,17 @@ def first_table(statement: str) -> str:
     """Return the first name after FROM, in lower case, or ""."""
     pairs = pairwise(tokens_of(statement))
     return next((name.named for word, name in pairs if word.keyword == "FROM" and name.named), "")
+
+
+def selected_columns(statement: str) -> tuple[str, ...]:
+    """Return the names of the plain columns that a SELECT returns, in lower case."""
+    tokens = tokens_of(statement)
+    end = next((at for at, one in enumerate(tokens) if one.keyword == "FROM"), 0)
+    return tuple(
+        one.named
+        for one, after in pairwise(tokens[: end + 1])
+        if one.named and (after.text == "," or after.keyword == "FROM")
+    )
 
 
 def tables_by_alias(statement: str) -> dict[str, str]:
@@ -292,15 +285,6 @@ def tables_by_alias(statement: str) -> dict[str, str]:
     }
 
 
-def contains_query(operand: Sequence[Token]) -> bool:
-    """Return whether an operand contains a subquery, whose names may belong to other tables."""
-    return "SELECT" in keywords_of(operand)
-
-
-def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
-    return frozenset(token.keyword for token in operand)
-
-
 def compared_columns(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
     """Return the columns of a table that a statement compares.
 
@@ -310,59 +294,10 @@ def compared_columns(statement: str, table: str, *, is_only: bool = False) -> tu
     found = [
         operand_column(operand)
         for comparison in comparisons_of(statement)
-        for operand in (comparison.left, comparison.right)
+        for operand in map(without_parentheses, (comparison.left, comparison.right))
         if (operand[-3].named == name if len(operand) > 2 else is_only)
     ]
     return tuple(dict.fromkeys(filter(None, found)))
-
-
-def operand_column(operand: Sequence[Token]) -> str:
-    """Return the operand's column in lower case; "" if the operand is not just a column."""
-    names = operand[::2]
-    is_plain = len(operand) % 2 == 1 and all(token.text == "." for token in operand[1::2])
-    return names[-1].named if is_plain and all(token.named for token in names) else ""
-
-
-def names_in(operand: Sequence[Token]) -> tuple[str, ...]:
-    """Return the names in an operand that may be columns.
-
-    Excludes names of tables, functions, types and collations.
-    """
-    found: list[str] = []
-    in_type = False
-    for place, token in enumerate(operand):
-        in_type = (in_type or token.keyword == "AS") and token.text != ")"
-        is_other = in_type or token.keyword in NO_COLUMNS or _is_at(operand, place - 1, "COLLATE")
-        if token.named and not is_other and not _is_any_of(operand, place + 1, ".("):
-            found.append(token.named)
-    return tuple(found)
-
-
-def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
-    """Return the functions that an operand calls, in lower case."""
-    return tuple(
-        token.named
-        for token, after in pairwise(operand)
-        if token.kind == "word" and token.keyword not in NO_FUNCTIONS and after.text == "("
-    )
-
-
-def operand_text(statement: str, operand: Sequence[Token]) -> str:
-    """Return an operand's text without the table names that qualify columns."""
-    parts: list[str] = []
-    end = operand[0].start if operand else 0
-    place = 0
-    while place < len(operand):
-        token = operand[place]
-        parts.append(statement[end : token.start])
-        if token.named and _is_at(operand, place + 1, "."):
-            place += 2
-            end = operand[place].start if place < len(operand) else 0
-            continue
-        parts.append(token.text)
-        end = token.start + len(token.text)
-        place += 1
-    return "".join(parts)
 
 
 def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
@@ -390,11 +325,3 @@ def _operand_end(
         is_outer = token.text == ("(" if step > 0 else ")")
         place = (partners.get(place, place) if is_outer else place) + step
     return place
-
-
-def _is_any_of(tokens: Sequence[Token], place: int, signs: str) -> bool:
-    return 0 <= place < len(tokens) and tokens[place].text in tuple(signs)
-
-
-def _is_at(tokens: Sequence[Token], place: int, mark: str) -> bool:
-    return 0 <= place < len(tokens) and (tokens[place].keyword or tokens[place].text) == mark

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from queryprof.sql.clauses import WRITES, all_comparisons_of, clauses_of, operand_column, verb_of
+from queryprof.sql.clauses import WRITES, all_comparisons_of, clauses_of, verb_of
+from queryprof.sql.operands import operand_column
 from queryprof.sql.tokens import Token, tokens_of
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")

@@ -13,7 +13,7 @@ from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample
 
 MS = 1_000_000
 SITE = (QUERY, MAIN)
-READ = "SELECT a FROM t WHERE b = ?"
+READ = "SELECT a, c FROM t WHERE b = ?"
 WRITE = "INSERT INTO t VALUES (?)"
 PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
 

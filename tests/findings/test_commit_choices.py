@@ -325,7 +325,7 @@ def commits_after(write: str, library: str = "") -> Profile:
 @pytest.mark.parametrize(
     ("write", "library", "loop", "words", "severity"),
     [
-        (INSERT, "", MAIN, "`with connection:` around the loop", Severity.HIGH),
+        (INSERT, "", MAIN, "`with connection:` does both", Severity.HIGH),
         (INSERT, "aiosqlite", MAIN, "`await connection.commit()`", Severity.HIGH),
         (INSERT, "", ENDLESS, "take what is in the queue", Severity.HIGH),
         (CLAIM, "", MAIN, "around the loop", Severity.LOW),

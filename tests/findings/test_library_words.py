@@ -40,7 +40,7 @@ def test_the_function_is_that_of_the_statement(library: str, function: str, word
 @pytest.mark.parametrize(("joins", "is_reported"), [(2, True), (1, False)])
 def test_collections_that_are_joined_multiply(joins: int, is_reported: bool) -> None:
     joined = "".join(f" LEFT OUTER JOIN c{n} ON c{n}.a = a.id" for n in range(joins))
-    sql = f"SELECT a.id FROM a{joined} WHERE a.id = ?"
+    sql = f"SELECT a.id, a.b FROM a{joined} WHERE a.id = ?"
     one = aggregate(sql, (QUERY, MAIN), ns=50 * MS, count=20)._replace(rows=20 * 1200)
     line = LineTime(sql, (QUERY, MAIN), 20, 20, 0, 400 * MS)
     stack = StackSample(sql, (MAPPER, QUERY, MAIN), 20, 50 * MS)

@@ -92,3 +92,13 @@ def test_a_query_that_needs_the_row_before_is_low() -> None:
     severity, fix = finding(follows=True)
     assert severity == "low"
     assert "WITH RECURSIVE" in fix
+
+
+@pytest.mark.parametrize(("others", "is_limited"), [(60, True), (59, False)])
+def test_a_comprehension_is_timed_up_to_its_second_item(others: int, is_limited: bool) -> None:
+    """Its passes contain one of the inner queries. The time of a pass says nothing of the rest."""
+    one = nested(5 * MS, 100 * MS)
+    times = (one.line_times[0], *one.line_times[1:])
+    first = replace(times[0], others=others)  # of 120 inner queries in 60 passes
+    found = gains(replace(one, line_times=(first, *times[1:])))
+    assert (found[INNER_READ] <= 500) == is_limited

@@ -95,9 +95,9 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
     )
     assert found.evidence[0].startswith("blocked 1 other call for 150 ms (longest 150 ms)")
     assert found.evidence[1].startswith(
-        "the connection held the write lock 15 times, 750 ms in total, longest 50.0 ms"
+        "transactions of this line held the write lock 15 times, 750 ms in total, longest 50.0 ms"
     )
-    assert found.evidence[1].endswith("its thread changed 15 rows during that time")
+    assert found.evidence[1].endswith("they changed 15 rows")
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,11 @@ from queryprof.sql.clauses import (
     clauses_of,
     compared_columns,
     comparisons_of,
-    functions_in,
-    names_in,
-    operand_column,
-    operand_text,
     sort_terms,
     tables_by_alias,
     verb_of,
 )
+from queryprof.sql.operands import functions_in, names_in, operand_column, operand_text
 from queryprof.sql.tokens import MAX_CHARACTERS, parameters_in, tokens_of
 
 pytestmark = pytest.mark.once

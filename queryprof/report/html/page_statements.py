@@ -125,7 +125,7 @@ class PageStatements:
             :MAX_DETAILED
         ]:
             known = plans.get(statement, ())
-            mark = mark_of(statement, known, totals, totals.self_ns / database_ns)
+            mark = mark_of(known, totals, totals.self_ns / database_ns)
             histogram = add_histograms(a.histogram for a in group)
             notes = [self._report.notes[statement]] if statement in self._report.notes else []
             if statement in first:

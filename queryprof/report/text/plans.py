@@ -37,9 +37,8 @@ def mark_in_words(mark: Mark) -> str:
         return f"runs again for each row{steps}"
     if mark.kind == SORT:
         return f"sorts{each}"
-    left_out = " (OFFSET reads what it leaves out)" if mark.skips else ""
     read = None if mark.work is None else mark.work + 1  # SQLite counts the steps from row to row
-    return f"reads{_rows_in_words('', read)} to return {average(round(mark.returned, 1))}{left_out}"
+    return f"reads{_rows_in_words('', read)} to return {average(round(mark.returned, 1))}"
 
 
 def _rows_in_words(before: str, rows: float | None) -> str:
