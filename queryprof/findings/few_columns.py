@@ -14,7 +14,7 @@ from queryprof.sql.clauses import selected_columns
 MIN_ROWS = 50
 """With at least this many rows per execution, creating objects takes most of the line's time."""
 
-MAX_COLUMNS_SHARE = 0.5
+MAX_COLUMNS_SHARE = 1 / 3
 """The largest share of the selected columns that counts as few."""
 
 SAVED = 0.75

@@ -41,6 +41,7 @@ from queryprof.findings.loop_shapes import (
 )
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
+from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
 from queryprof.findings.whole import RAN
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
@@ -184,6 +185,7 @@ def _loop_finding(
     follows = not in_spans and not parent and needs_previous_row(program, loop, group)
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
     arrives = program.whole == RAN and not in_spans and not parent
+    in_request = not in_spans and not parent and is_in_request(program, group)
     walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # once per row that it returned
     finding = program.make_finding(
         "n_plus_one",
@@ -204,12 +206,13 @@ def _loop_finding(
             (in_tasks, SIDE_BY_SIDE),
             (follows, FOLLOWS),
             (arrives, ARRIVES),
+            (in_request, IN_A_REQUEST),
             (
                 not (in_spans or parent or walks or _loads_lazily(program, group)),
                 UNKNOWN_ITEMS,
             ),
         ),
-        most=Severity.LOW if in_tasks or follows or arrives else Severity.HIGH,
+        most=Severity.LOW if in_tasks or follows or arrives or in_request else Severity.HIGH,
     )
     return replace(finding, parent=parent.statement) if finding and parent else finding
 

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.units import average, counted, percent
 from queryprof.findings import shares
-from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.loop_shapes import loads_by_position
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW, parent_query
+from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
 from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
@@ -80,6 +81,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
             ratio, is_sure = repeated_share, runs >= FEW
         few = "The query ran only a few times." if are_few_slow else "Few executions were sampled."
         others = program.writing_process_ids - group.process_ids
+        in_request = is_in_request(program, group)
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
             is_said
@@ -101,9 +103,19 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                 " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
                 " results).",
                 program.innermost_loop(group),
-                doubt=OTHERS_WRITE if others else "" if is_sure else few,
-                most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
+                doubt=first_text_if_true(
+                    (others, OTHERS_WRITE),
+                    (in_request, IN_A_REQUEST),
+                    (not is_sure, few),
+                ),
+                most=_highest_severity(is_doubtful=bool(others or in_request), is_sure=is_sure),
             )
+
+
+def _highest_severity(is_doubtful: bool, is_sure: bool) -> Severity:
+    if is_doubtful:
+        return Severity.LOW
+    return Severity.HIGH if is_sure else Severity.MEDIUM
 
 
 VOLATILE = frozenset(

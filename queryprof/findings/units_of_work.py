@@ -1,0 +1,34 @@
+"""Find queries of requests: each request has a transaction of its own, with several queries."""
+
+from __future__ import annotations
+
+from queryprof.findings.groups import StatementGroup
+from queryprof.findings.program import Program
+
+ENDS = ("commit", "rollback")
+"""The driver's operations that end a transaction."""
+
+MIN_ENDS_PER_EXECUTION = 0.9
+
+MIN_QUERIES = 3
+"""A function with this many queries per transaction does more than look up one item."""
+
+IN_A_REQUEST = (
+    "Each execution has a transaction of its own, with other queries. In a request, this is usual."
+)
+"""The doubt about a repeated query of such a function."""
+
+
+def is_in_request(program: Program, group: StatementGroup) -> bool:
+    """Return whether the group's function executes several queries per call and ends the
+    transaction, and the loop around the query is outside the function.
+    """
+    runs = group.totals.statement_executions
+    loop = program.innermost_loop(group)
+    frame, around = group.site.frame, loop.frame if loop else None
+    if not frame or not around or (frame.file, frame.function) == (around.file, around.function):
+        return False
+    near = program.groups_of_function(group.function)
+    ends = sum(one.calls_by_operation.get(name, 0) for one in near for name in ENDS)
+    queries = [one for one in near if one.reads and 2 * one.totals.statement_executions >= runs]
+    return ends >= MIN_ENDS_PER_EXECUTION * runs and len(queries) >= MIN_QUERIES

@@ -1,0 +1,50 @@
+"""Repeated queries of a function that has a transaction per call: requests without spans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
+
+from queryprof.analysis.report import Report
+from queryprof.findings.find import find_all
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.units_of_work import IN_A_REQUEST
+from queryprof.model import Frame, ParameterSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+HANDLER = Frame("handle", "/app/app.py", 10)
+READS = [f"SELECT a FROM t{number} WHERE b = ?" for number in range(3)]
+
+
+def found(reads: int, ends: int, loop: Frame, repeats: int = 0) -> list[Finding]:
+    """Return the findings of a function that executes some queries 100 times."""
+    path = (HANDLER, MAIN)
+    queries = [aggregate(text, path, ns=200 * MS, count=100) for text in READS[:reads]]
+    end = aggregate("ROLLBACK", path, ns=MS, operation="rollback", count=ends)
+    samples = tuple(ParameterSample(text, path, 20, repeats) for text in READS[:reads])
+    one = replace(profile_of(*queries, end), parameters=samples)
+    return [*find_all(Report(one), lambda *_: loop, {})]
+
+
+@pytest.mark.parametrize(
+    ("reads", "ends", "loop", "is_request"),
+    [
+        (3, 100, replace(MAIN, line=5), True),
+        (3, 90, replace(MAIN, line=5), True),
+        (3, 89, replace(MAIN, line=5), False),
+        (2, 100, replace(MAIN, line=5), False),
+        (3, 100, replace(HANDLER, line=9), False),  # a loop in the request
+    ],
+)
+@pytest.mark.parametrize(("repeats", "category"), [(0, "n_plus_one"), (20, "duplicate_query")])
+def test_queries_of_a_request_are_no_loop(
+    reads: int, ends: int, loop: Frame, is_request: bool, repeats: int, category: str
+) -> None:
+    of_queries = [one for one in found(reads, ends, loop, repeats) if one.category == category]
+    assert of_queries
+    assert all((one.severity is Severity.LOW) == is_request for one in of_queries)
+    assert all((one.doubt == IN_A_REQUEST) == is_request for one in of_queries)
