@@ -268,7 +268,7 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: 
         f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear:"
         " fewer than 8 hosts per side, hosts that differ too much, or a rank test that disagrees"
     )
-    for gate, why in comparison.unknown.items():
+    for gate, why in comparison.unchecked_gates.items():
         click.echo(f"not known: {gate}: {why}")
     click.echo(f"worse: {verdict}" if worse else "nothing got worse")
 

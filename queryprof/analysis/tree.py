@@ -14,12 +14,12 @@ class Node:
 
     Attributes:
         frame: None for a statement and at the root.
-        self_ns: the database time of this node and its descendants. calls: their driver calls.
+        total_ns: the database time of this node and its descendants. calls: their driver calls.
     """
 
     name: str
     frame: Frame | None
-    self_ns: int = 0
+    total_ns: int = 0
     calls: int = 0
     children: dict[tuple[str, str], Node] = field(default_factory=dict)
 
@@ -33,7 +33,7 @@ class Node:
     @property
     def children_by_time(self) -> list[Node]:
         """Return the children, most time first."""
-        return sorted(self.children.values(), key=lambda node: (-node.self_ns, node.name))
+        return sorted(self.children.values(), key=lambda node: (-node.total_ns, node.name))
 
 
 def call_tree(aggregates: Iterable[Aggregate]) -> Node:
@@ -49,6 +49,6 @@ def call_tree(aggregates: Iterable[Aggregate]) -> Node:
             nodes.append(nodes[-1].child_named(frame.function, frame))
         nodes.append(nodes[-1].child_named(aggregate.statement, None))
         for node in nodes:
-            node.self_ns += aggregate.self_ns
+            node.total_ns += aggregate.self_ns
             node.calls += aggregate.count
     return root

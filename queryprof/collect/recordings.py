@@ -47,7 +47,7 @@ class ProcessRecording(NamedTuple):
         parts: the paths of its parts, oldest first.
         region: the region in which it continues, or in which it was killed; None after the end of
             the process, when the last part is written.
-        is_in_parts: whether a part contains the same calls as the region.
+        is_region_in_parts: whether a part contains the same calls as the region.
         left_out: one line for each reason why parts cannot be read.
         seen: the region's counts of begun and ended parts when the parts were listed.
     """
@@ -56,7 +56,7 @@ class ProcessRecording(NamedTuple):
     is_in_windows: bool
     parts: list[str]
     region: Region | None
-    is_in_parts: bool
+    is_region_in_parts: bool
     left_out: tuple[str, ...]
     seen: tuple[int, int]
 
@@ -81,7 +81,7 @@ class ProcessRecording(NamedTuple):
             TraceError: a part cannot be read.
             MovedError: a part is missing.
         """
-        continues = self.region is not None and not self.is_in_parts
+        continues = self.region is not None and not self.is_region_in_parts
         for place, path in enumerate(self.parts, 1):
             try:
                 part = Region(path=path)
@@ -166,10 +166,10 @@ def _error_with_path(path: str, error: Exception) -> str:
 def _process_recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:
     parts, unsound = parts_of_process(paths, identity)
     left_out = _missing_parts_reasons(parts, unsound.values()) if region["window_ns"] else ()
-    is_in_parts = parts_cover_region(parts, region)
+    is_region_in_parts = parts_cover_region(parts, region)
     is_in_windows = bool(region["window_ns"])
     return ProcessRecording(
-        identity, is_in_windows, parts, region, is_in_parts, left_out, _part_counts(region)
+        identity, is_in_windows, parts, region, is_region_in_parts, left_out, _part_counts(region)
     )
 
 

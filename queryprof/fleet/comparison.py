@@ -56,7 +56,7 @@ class FleetComparison:
         statements: statements that only one version has.
         unclear: number of statements on too few hosts, or on hosts that differ too much.
         same: number of all other compared statements.
-        unknown: gates that cannot be checked, with the reason.
+        unchecked_gates: gates that cannot be checked, with the reason.
     """
 
     before: str
@@ -70,7 +70,7 @@ class FleetComparison:
     statements: Sequence[Record]
     unclear: int
     same: int
-    unknown: Mapping[str, str]
+    unchecked_gates: Mapping[str, str]
 
     def worse(self, gates: Sequence[str]) -> dict[str, int]:
         """Return the number of regressions for each gate that has any."""

@@ -35,7 +35,7 @@ from queryprof.proof.analysis import Analysis
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.index import has_index
 from queryprof.proof.rewrites import faster_rewrites
-from queryprof.proof.sample import take_sample
+from queryprof.proof.sample import replace_by_sample
 from queryprof.proof.schema import DatabaseSchema, read_schema
 from queryprof.proof.search import ChangeSearch, Step
 from queryprof.proof.workload import RecordedQuery, recorded_queries
@@ -112,7 +112,7 @@ def prove(
         every = 1
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-            every = take_sample(judge, read_only_uri(str(path)), schema)
+            every = replace_by_sample(judge, read_only_uri(str(path)), schema)
             judge.copy_database(BEFORE, AFTER)
             search.measure_all(is_sample=every > 1)
             search.run()

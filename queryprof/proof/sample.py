@@ -14,7 +14,7 @@ LARGE_ROWS = 10_000
 """Tables with fewer rows are copied completely."""
 
 
-def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
+def replace_by_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     """Replace a large copy BEFORE by a sample, and rename the whole copy to WHOLE.
 
     Args:

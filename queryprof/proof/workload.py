@@ -317,7 +317,7 @@ def _draw_values(
             met.add((table, expression))
             row = rows.setdefault((table, at), {})
             if expression not in row:
-                row[expression] = _value_at(judge, schema, table, expression, at)
+                row[expression] = _value_at_fraction(judge, schema, table, expression, at)
             value = row[expression]
             values.append(value)
         yield sql, tuple(values)
@@ -385,7 +385,7 @@ def _compared_operand(
     return None
 
 
-def _value_at(
+def _value_at_fraction(
     judge: Judge, schema: DatabaseSchema, table: str, expression: str, place: float
 ) -> object:
     found = schema.table(table)

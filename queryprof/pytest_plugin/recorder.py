@@ -46,7 +46,7 @@ SELECTING_OPTIONS = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
 FROM_COMMAND_LINE = pytest.Config.ArgsSource.ARGS
 
-COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+ENDED_NORMALLY = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit codes of a run that was not interrupted."""
 
 
@@ -240,7 +240,9 @@ class TestRecorder:
         given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
         if chosen or any("::" in str(argument) for argument in given):
             return CollectedPart.SOME
-        ended = session.exitstatus in COMPLETE and not (session.shouldstop or session.shouldfail)
+        ended = session.exitstatus in ENDED_NORMALLY and not (
+            session.shouldstop or session.shouldfail
+        )
         return CollectedPart.FILES if given or not ended else CollectedPart.ALL
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -268,7 +270,7 @@ class TestRecorder:
                 if not passed:
                     raise QueryprofError("the baseline is not saved: no test has passed")
                 gate.baseline.save(passed, self._collected, self._command_line_selection(session))
-                if self._verifies and session.exitstatus in COMPLETE:
+                if self._verifies and session.exitstatus in ENDED_NORMALLY:
                     self._run_again(session, passed)
             except QueryprofError as error:
                 self._not_saved = str(error)

@@ -24,10 +24,10 @@ MAX_SUMMARY_CHARACTERS = 255
 """Maximum length of a summary in characters, from the conventions."""
 
 BEFORE_TARGETS = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
-Value = str | int | None
+AttributeValue = str | int | None
 
 
-def known_attributes(values: Mapping[str, Value]) -> list[KeyValue]:
+def known_attributes(values: Mapping[str, AttributeValue]) -> list[KeyValue]:
     """Convert values to OpenTelemetry attributes. Values that are None or "" are omitted."""
     found = []
     for key, value in values.items():
@@ -56,7 +56,7 @@ class AttributeNames:
         for plan in profile.plans:
             self._databases.setdefault(plan.statement, set()).add(os.path.basename(plan.database))
 
-    def statement_attributes(self, statement: str, path: CallPath) -> dict[str, Value]:
+    def statement_attributes(self, statement: str, path: CallPath) -> dict[str, AttributeValue]:
         """Return the attributes of a statement and the call path that executed it."""
         databases = self._databases.get(statement, set())
         frame = path[0] if path else None
@@ -104,12 +104,12 @@ def common_resource(processes: Sequence[Process]) -> Resource:
         }
         for process in processes
     ]
-    first: dict[str, Value] = dict(names[0]) if names else {}
+    first: dict[str, AttributeValue] = dict(names[0]) if names else {}
     common = {key: v for key, v in first.items() if all(one[key] == v for one in names)}
     return Resource(attributes=known_attributes({"service.name": "(several)", **common, **_SDK}))
 
 
-_SDK: dict[str, Value] = {
+_SDK: dict[str, AttributeValue] = {
     "telemetry.sdk.name": "queryprof",
     "telemetry.sdk.language": "python",
     "telemetry.sdk.version": __version__,

@@ -206,10 +206,10 @@ class _Loader:
         aggregates = [(row[0], row[1:6]) for row in self._rows("aggregate")]
         self._keep_known("aggregate", aggregates)
         ended = [
-            _build_row(RecentCall, *key, start, duration_ns, bool(failed))
+            _object_of(RecentCall, *key, start, duration_ns, bool(failed))
             for key, start, duration_ns, failed in self._rows("recent_call")
         ]
-        in_progress = [_build_row(RecentCall, *row, None, False) for row in self._rows("open_call")]
+        in_progress = [_object_of(RecentCall, *row, None, False) for row in self._rows("open_call")]
         return tuple(sorted((*ended, *in_progress), key=lambda one: one.start_unix_ns))
 
     def _loops(self) -> Iterator[Loop]:
@@ -220,7 +220,7 @@ class _Loader:
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
             in_windows = thread is not None and thread.process_id in self._in_windows
-            yield _build_row(
+            yield _object_of(
                 Loop,
                 kind,
                 thread,
@@ -240,7 +240,7 @@ class _Loader:
         found: dict[int, list[Step]] = defaultdict(list)
         for number, loop, frame, count, total_ns, max_ns, *times in rows:
             durations = Distribution(count, total_ns, max_ns, histograms.get((number,), {}))
-            found[loop].append(_build_row(Step, frame, durations, *times, causes[number]))
+            found[loop].append(_object_of(Step, frame, durations, *times, causes[number]))
         return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
@@ -249,7 +249,7 @@ class _Loader:
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
         for number, loop, *row in rows:
-            found[loop].append(_build_row(Stall, *row, causes[number]))
+            found[loop].append(_object_of(Stall, *row, causes[number]))
         return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
 
     def _stall_events(self) -> Mapping[int, list[StallEvent]]:
@@ -262,7 +262,7 @@ class _Loader:
         """Return distributions by the owner's id and the kind."""
         histograms = self._histograms(histogram)
         return {
-            (number, part): _build_row(Distribution, *figures, histograms.get((number, part), {}))
+            (number, part): _object_of(Distribution, *figures, histograms.get((number, part), {}))
             for number, part, *figures in self._rows(table)
         }
 
@@ -304,7 +304,7 @@ class _Loader:
             runs[owner].append(SpanRun(*row))
         for number, *facts, failed, status, queue_ns, cpu_ns in rows:
             in_order = sorted(runs[number], key=lambda run: run.start_ns)
-            yield _build_row(
+            yield _object_of(
                 SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns
             )
 
@@ -322,13 +322,13 @@ class _Loader:
             timelines[thread].append(UsageInterval(*interval))
         width_ns = self._trace.interval_ns("thread_timeline")
         found = [
-            _build_row(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
+            _object_of(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
             for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
 
 
-def _build_row(kind: Callable[..., Row], *values: Any) -> Row:
+def _object_of(kind: Callable[..., Row], *values: Any) -> Row:
     return kind(*values)
 
 

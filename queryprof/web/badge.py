@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "::1")
 
-VARIABLE = "QUERYPROF_BADGE"
+BADGE_VARIABLE = "QUERYPROF_BADGE"
 SWITCHED_ON = ("1", "true", "yes", "on")
 
 SENDING = ("http.response.pathsend", "http.response.zerocopysend")
@@ -59,7 +59,7 @@ def Badge(  # noqa: N802 it is used as a class
         raise TypeError(f"Badge: {app!r} is not callable; pass a WSGI or ASGI application")
     if isinstance(clients, str) or isinstance(hosts, str):
         raise TypeError("Badge: clients and hosts are lists")
-    wanted = os.environ.get(VARIABLE, "").lower() in SWITCHED_ON if on is None else on
+    wanted = os.environ.get(BADGE_VARIABLE, "").lower() in SWITCHED_ON if on is None else on
     if not wanted or is_core_absent():
         return app
     made = _AsgiBadge if _is_asgi(app) else _WsgiBadge

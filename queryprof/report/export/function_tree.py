@@ -37,7 +37,7 @@ def build_function_tree(content: bytes) -> Node:
             if caller != function:
                 called[caller].append((function, of_caller[-1]))
     root = Node("", None)
-    root.self_ns = round(sum(own_s for _, _, own_s, *_ in statistics.values()) * 1e9)
+    root.total_ns = round(sum(own_s for _, _, own_s, *_ in statistics.values()) * 1e9)
     waiting: list[tuple[Node, Function, float, tuple[Function, ...]]] = [
         (root, function, all_s, ())
         for function, (_, _, _, all_s, callers) in statistics.items()
@@ -49,7 +49,7 @@ def build_function_tree(content: bytes) -> Node:
         node = _add_call(above, function, spent_s)
         nodes += 1
         all_s = statistics[function][3]
-        is_followed = node.self_ns >= root.self_ns * SMALLEST_SHARE and len(path) < MAX_DEPTH
+        is_followed = node.total_ns >= root.total_ns * SMALLEST_SHARE and len(path) < MAX_DEPTH
         if is_followed and all_s > 0:
             inside = (*path, function)
             part = min(spent_s / all_s, 1.0)
@@ -68,7 +68,7 @@ def _add_call(above: Node, function: Function, spent_s: float) -> Node:
     else:
         shown = "" if file == "~" else file
         node = above.child_named(name, Frame(name, shown, line, "user", line))
-    node.self_ns += round(spent_s * 1e9)
+    node.total_ns += round(spent_s * 1e9)
     return node
 
 

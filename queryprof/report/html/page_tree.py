@@ -26,7 +26,7 @@ def tree_columns(
     columns: dict[str, list[Any]] = {
         "name": [],
         "parent": [],
-        "self_ns": [],
+        "total_ns": [],
         "statement": [],
         "before_ns": [],
     }
@@ -38,16 +38,16 @@ def tree_columns(
         return len(columns["name"]) - 1
 
     def before_ns(node: Node | None) -> int | None:
-        return node.self_ns if node else None
+        return node.total_ns if node else None
 
-    first = add(numbers.text_number(""), NONE, root.self_ns, NONE, before_ns(before))
+    first = add(numbers.text_number(""), NONE, root.total_ns, NONE, before_ns(before))
     waiting = [(root, before, first)]
     while waiting:
         node, was, number = waiting.pop()
         left_ns = 0
         for child in node.children_by_time:
-            if child.self_ns < max(1, root.self_ns * SMALLEST_SHARE):
-                left_ns += child.self_ns
+            if child.total_ns < max(1, root.total_ns * SMALLEST_SHARE):
+                left_ns += child.total_ns
                 continue
             key = (child.name, child.frame.file if child.frame else "")
             child_was = was.children.get(key) if was else None
@@ -55,7 +55,7 @@ def tree_columns(
             name = places.frame_text(child.frame) if child.frame else shortened
             statement = NONE if child.frame else numbers.statement_number(child.name)
             place = add(
-                numbers.text_number(name), number, child.self_ns, statement, before_ns(child_was)
+                numbers.text_number(name), number, child.total_ns, statement, before_ns(child_was)
             )
             waiting.append((child, child_was, place))
         if left_ns > 0:

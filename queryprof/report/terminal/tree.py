@@ -22,17 +22,17 @@ def print_tree(report: Report, file: TextIO | None = None, width: int | None = N
     console = console_for(file, width)
     places = Places(report.profile)
     root = call_tree(report.profile.aggregates)
-    total = root.self_ns or 1
+    total = root.total_ns or 1
     print_parts(console, [Group(*_tree_lines(root, total, places, 0))])
 
 
 def _tree_lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
-    shown = [child for child in node.children_by_time if child.self_ns >= MIN_SHARE * total]
+    shown = [child for child in node.children_by_time if child.total_ns >= MIN_SHARE * total]
     for child in shown:
         name = (places.frame_text(child.frame), "cyan") if child.frame else (child.name, "")
         yield Text.assemble(
-            (f"{percent(child.self_ns / total):>6}", "bold"),
-            f"  {duration(child.self_ns):>8}  ",
+            (f"{percent(child.total_ns / total):>6}", "bold"),
+            f"  {duration(child.total_ns):>8}  ",
             "  " * depth,
             name,
             (f"  {counted(child.calls, 'call')}", "dim"),
