@@ -323,14 +323,14 @@ def test_functions_as_a_tree() -> None:
         ("sql", 1, "SELECT ?"): (3, 3, 1.0, 1.0, {("m.py", 7, "walk"): (3, 3, 1.0, 1.0)}),
     }
     root = build_function_tree(marshal.dumps(recursive))
-    assert root.self_ns == 10 * 10**9
+    assert root.total_ns == 10 * 10**9
     (module,) = root.children_by_time
-    assert [(one.name, one.self_ns) for one in module.children_by_time] == [
+    assert [(one.name, one.total_ns) for one in module.children_by_time] == [
         ("a", 6 * 10**9),
         ("b", 3 * 10**9),
     ]
     walks = [one.children_by_time[0] for one in module.children_by_time]
-    assert [one.self_ns for one in walks] == [4 * 10**9, 2 * 10**9]
+    assert [one.total_ns for one in walks] == [4 * 10**9, 2 * 10**9]
     # Its callers' shares: cProfile does not know whose statement it was.
     leaves = [one.children_by_time[0] for one in walks]
     assert [(one.name, one.frame) for one in leaves] == [("SELECT ?", None)] * 2

@@ -72,7 +72,7 @@ def text() -> str:
     )
     source = [(number, f"line = {number}") for number in range(1, 8)]
     functions = Node("", None, 4 * 10**9)
-    functions.child_named("main", Frame("main", "/app/main.py", 1)).self_ns = 3 * 10**9
+    functions.child_named("main", Frame("main", "/app/main.py", 1)).total_ns = 3 * 10**9
     data = page_data(
         Report(profile),
         [finding],

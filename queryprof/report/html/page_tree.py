@@ -26,7 +26,7 @@ def tree_columns(
     columns: dict[str, list[Any]] = {
         "name": [],
         "parent": [],
-        "total_ns": [],
+        "self_ns": [],
         "statement": [],
         "before_ns": [],
     }
