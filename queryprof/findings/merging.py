@@ -85,20 +85,32 @@ def _merge_into_outer_load(inner: Finding, outer: Finding) -> Finding:
 
 def _merge_same_line(findings: Iterable[Finding]) -> list[Finding]:
     """Merge findings about similar statements that one line in one loop runs, such as one query for
-    each of several tables, and N+1 queries of one line that have the same fix.
+    each of several tables, and N+1 queries of one line that have the same fix. Also merge writes of
+    one loop that one transaction around the loop speeds up.
     """
-    found: dict[object, list[Finding]] = {}
+    found: dict[tuple[object, ...], list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -one.gain_ns):
         loop = one.loop.frame if one.loop else one.statement
         is_load = one.category == "n_plus_one" and bool(one.library)  # maybe of one attribute
-        alike_by = one.fix if is_load else len(one.statement.split())
-        key = one.category, place_of(one.site.frame), loop, alike_by
+        commits = one.category == "commit_per_write" and one.loop is not None and not one.doubt
+        alike_by = one.fix if is_load or commits else len(one.statement.split())
+        key = one.category, None if commits else place_of(one.site.frame), loop, alike_by
         alike = found.setdefault(key, [])
-        if alike and not is_load and not are_similar_statements(one.statement, alike[0].statement):
+        has_same_fix = is_load or commits or not alike
+        if not has_same_fix and not are_similar_statements(one.statement, alike[0].statement):
             found[key, one.statement] = [one]
         else:
             alike.append(one)
-    return [_add_other_statements(*alike) for alike in found.values()]
+    return [
+        _add_other_statements(*(sorted(alike, key=_line) if key[1] is None else alike))
+        for key, alike in found.items()
+    ]
+
+
+def _line(finding: Finding) -> tuple[str, int]:
+    """Return a sort key that does not change with times, so that the finding's identity stays."""
+    frame = finding.site.frame
+    return (frame.file, frame.line) if frame else ("", 0)
 
 
 def are_similar_statements(statement: str, other: str) -> bool:
@@ -111,9 +123,10 @@ def _add_other_statements(first: Finding, *others: Finding) -> Finding:
     if not others:
         return first
     gain_ns = sum(one.gain_ns for one in others)
+    is_line = {place_of(one.site.frame) for one in others} == {place_of(first.site.frame)}
     more = (
-        f"{duration(gain_ns)} of the saving are for {counted(len(others), 'other statement')} on"
-        " this line"
+        f"{duration(gain_ns)} of the saving are for {counted(len(others), 'other statement')}"
+        f" {'on this line' if is_line else 'of this loop'}"
     )
     codes = list(dict.fromkeys(one.code for one in (first, *others) if one.code))
     fix = first.fix
