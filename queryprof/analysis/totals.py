@@ -20,8 +20,8 @@ class Totals(NamedTuple):
     """Sums over aggregates. Times are in ns; None means unknown. Like Aggregate, this is a tuple.
 
     Attributes:
-        calls: driver calls. executions: driver calls except fetches; they ran a statement or did
-            other work (connect, close, ...).
+        calls: driver calls. executions: driver calls except fetches. An execution ran a statement
+            or did other work (connect, close, ...).
         self_ns: time in the calls, without nested profiled calls.
         mean_ns, p50_ns to max_ns, deviation_ns (standard deviation): per execution, including
             fetches and nested profiled calls. self_mean_ns: the mean without nested calls.

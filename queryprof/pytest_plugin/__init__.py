@@ -29,8 +29,8 @@ OPTIONS = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check"
 """Options that start a recording."""
 
 TOO_LATE = (
-    "queryprof: the marker was added while the test ran, so its queries were not counted; add it"
-    " before (in a fixture, or in pytest_runtest_setup)"
+    "queryprof: the marker was added while the test ran, so queryprof did not count the queries of"
+    " the test: add the marker in a fixture, or in pytest_runtest_setup"
 )
 
 MARKER = (
