@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from queryprof.analysis.units import counted, duration
 from queryprof.analysis.units import rows_in_words as rows_of
-from queryprof.findings.finding import Finding
+from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 from queryprof.sql.clauses import selected_columns
+from queryprof.sql.tokens import tokens_of
 
 MIN_ROWS = 50
 """With at least this many rows per execution, creating objects takes most of the line's time."""
@@ -63,6 +64,8 @@ def find_unread_columns(program: Program) -> Iterator[Finding | None]:
             ),
             f"Read only the columns that the line uses, without objects: {form}.",
             program.innermost_loop(group),
+            doubt="An attribute may be a property or a relation with the name of a column.",
+            most=Severity.MEDIUM,
         )
 
 
@@ -70,6 +73,8 @@ def _are_few_columns(group: StatementGroup, names: tuple[str, ...]) -> bool:
     """Return whether the names are columns of the query, and few of them. An attribute that is no
     column may be a relation, or a property that Python computes.
     """
+    if any(token.keyword == "DISTINCT" for token in tokens_of(group.statement)):
+        return False  # other columns make other rows distinct
     columns = selected_columns(group.statement)
     is_column = all(one in columns or (one == "pk" and "id" in columns) for one in names)
     return is_column and len(names) <= MAX_COLUMNS_SHARE * len(columns)

@@ -81,7 +81,8 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
             ratio, is_sure = repeated_share, runs >= FEW
         few = "The query ran only a few times." if are_few_slow else "Few executions were sampled."
         others = program.writing_process_ids - group.process_ids
-        in_request = is_in_request(program, group)
+        is_heavy = program.share_of(group, group.cost_ns) >= SLOW_SHARE
+        in_request = not is_heavy and is_in_request(program, group)
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
             is_said

@@ -19,8 +19,8 @@ from queryprof.findings.work import (
     helpful_index_sql,
     marked_plan_step,
 )
-from queryprof.sql.clauses import AGGREGATES, comparisons_of
-from queryprof.sql.operands import functions_in, operand_column
+from queryprof.sql.clauses import AGGREGATES, comparisons_of, tables_by_alias
+from queryprof.sql.operands import functions_in, without_parentheses
 from queryprof.sql.tokens import tokens_of
 
 STEPS_OF_SEARCHES = 500
@@ -40,14 +40,15 @@ NOT_CORRELATED = (
 )
 
 RUNNING_TOTAL = (
-    "Each row reads all earlier rows again. Compute the running value with a window function:"
-    " sum(...) OVER (PARTITION BY ... ORDER BY ...)."
+    "Each row reads all rows before or after it again. Compute the running value with a window"
+    " function, sum(...) OVER (PARTITION BY ... ORDER BY ...), in a subquery over all rows, and"
+    " filter its result."
 )
 
 LATEST_ROWS = (
-    "Each row searches the other rows of its group for a later one. Number the rows once with"
-    " row_number() OVER (PARTITION BY key ORDER BY date DESC), and keep those with the number 1."
-    " Or join with SELECT key, max(date) ... GROUP BY key."
+    "Each row searches the other rows of its group for one after (or before) it. Number the rows"
+    " once in a subquery, with row_number() OVER (PARTITION BY key ORDER BY date DESC), and keep"
+    " those with the number 1. Or join with SELECT key, max(date) ... GROUP BY key."
 )
 
 NUMBERED = {
@@ -57,8 +58,6 @@ NUMBERED = {
     ),
 }
 """How to number the rows of each group, by library."""
-
-RANGE = frozenset({"<", "<=", ">", ">="})
 
 
 def find_correlated_subqueries(program: Program) -> Iterator[Finding | None]:
@@ -116,24 +115,37 @@ def _find_searching_subqueries(program: Program) -> Iterator[Finding | None]:
             fix or NOT_CORRELATED,
             program.innermost_loop(group),
             doubt="It is unknown how many of the steps belong to the subquery.",
-            most=Severity.HIGH if fix else Severity.LOW,
+            most=Severity.MEDIUM if fix else Severity.LOW,
         )
 
 
 def _window_function_advice(program: Program, group: StatementGroup) -> str:
-    """Return how to replace a subquery that compares each row with all rows before or after it; ""
-    if it does not. A condition such as `other.id < row.id` compares the same column of two rows.
+    """Return how to replace a subquery that compares each row with all rows of the table before or
+    after it; "" if it does not.
     """
-    compares_rows = any(
-        one.operator in RANGE and operand_column(one.left) == operand_column(one.right) != ""
-        for one in comparisons_of(group.statement)
-    )
+    compared = list(_compared_rows(group.statement))
+    directions = {one for one in compared if one != "="}
     tokens = tokens_of(group.statement)
     words = [token.keyword for token in tokens]
-    if not compares_rows:
+    if len(directions) != 1 or "DISTINCT" in words:  # two directions are a range or a dominance
         return ""
     if ("NOT", "EXISTS") in pairwise(words):
         of_library = NUMBERED.get(program.library(group.statement), "")
-        return f"{LATEST_ROWS}{of_library}"
+        return f"{LATEST_ROWS}{of_library}" if "=" in compared else ""
     is_running = any(one.upper() in AGGREGATES for one in functions_in(tokens))
     return RUNNING_TOTAL if is_running and "EXISTS" not in words else ""
+
+
+def _compared_rows(statement: str) -> Iterator[str]:
+    """Yield "<", ">" or "=" for each comparison of the same column of two rows of a table, such as
+    `other.id <= row.id`.
+    """
+    aliases = tables_by_alias(statement)
+    for one in comparisons_of(statement):
+        sides = [without_parentheses(side) for side in (one.left, one.right)]
+        names = [(side[-3].named, side[-1].named) for side in sides if len(side) == 3]
+        if len(names) == 2 and one.operator[:1] in ("<", ">", "="):
+            (table, column), (other, same) = names
+            is_same = aliases.get(table, table) == aliases.get(other, other)
+            if is_same and table != other and column == same:
+                yield one.operator[:1]

@@ -17,10 +17,13 @@ LOG_BYTES = 1000 * 4096
 SQLite's defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 
+LONG_NS = 1_000_000_000
+"""A read transaction of this time is long enough to be the reason for a large log."""
+
 NEVER_FREE = (
-    "Run PRAGMA wal_checkpoint(TRUNCATE) from time to time, on a connection with a timeout: the"
-    " checkpoint waits for the readers and restarts the log. Or read all rows at once (fetchall()),"
-    " so that there are moments without a reader."
+    "Read all rows at once (fetchall()), so that there are moments without a reader. Or run PRAGMA"
+    " wal_checkpoint(TRUNCATE) at quiet times, on a connection with a timeout: the checkpoint waits"
+    " for the readers and restarts the log. Writers wait for the checkpoint."
 )
 SIZE_COSTS = "A long log costs space, and time to read it. This time is not measured."
 
@@ -38,27 +41,37 @@ def find_pinned_logs(program: Program) -> Iterator[Consequence]:
     for hold in program.report.lock_holds:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         is_reader = hold.kind != "write" and not is_writer
-        if is_reader and hold.log_bytes > LOG_BYTES and hold.database in written:
+        is_long = hold.max_ns >= LONG_NS  # shorter ones are kept if they block writers
+        if is_reader and is_long and hold.log_bytes > LOG_BYTES and hold.database in written:
             yield _pinned_log_finding(program, hold)
-    pinned = {one.database for one in program.report.lock_holds if one.kind != "write"}
+    pinned = {
+        one.database
+        for one in program.report.lock_holds
+        if one.kind != "write" and one.max_ns >= LONG_NS
+    }
     for database in sorted(written - pinned):
         kept = max(
             (one for one in writes if one.database == database), key=lambda one: one.log_bytes
         )
         if kept.log_bytes:
-            yield Consequence(_starved_log_finding(program, kept, len(written) == 1), False)
+            yield Consequence(_starved_log_finding(program, kept), False)
 
 
-def _starved_log_finding(program: Program, hold: LockHold, is_only: bool) -> Finding:
+def _starved_log_finding(program: Program, hold: LockHold) -> Finding:
     """Return the finding about a log that short read transactions keep, because there is always one
-    of them. The finding is about the query that takes most time, if the queries can be known.
+    of them. The finding is about the query of this database that takes most time, if the queries
+    are known by their plans.
 
     Args:
         hold: the write locks on the database.
-        is_only: True if the program writes to no other database.
     """
     writing = {one.thread for one in program.report.lock_holds if one.kind == "write"}
-    readers = [one for one in program.all_groups if one.reads and one.site.frame] * is_only
+    of_database = {one.statement for one in program.profile.plans if one.database == hold.database}
+    readers = [
+        one
+        for one in program.all_groups
+        if one.reads and one.site.frame and one.statement in of_database
+    ]
     readers.sort(
         key=lambda one: (all(each.thread in writing for each in one.members), -one.self_ns)
     )

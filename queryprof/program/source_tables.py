@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -16,13 +17,13 @@ Django, peewee and Tortoise.
 
 @cache
 def tables_of_classes(text: str) -> Mapping[str, str]:
-    """Return the names of tables in a source, by class. Classes without a name are left out."""
+    """Return the names of tables in a source, by class, of classes that name one table."""
     tree = parse_source(text) if any(name in text for name in NAMES) else None  # parsing is slow
-    found: dict[str, str] = {}
+    found: dict[str, set[str]] = defaultdict(set)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.ClassDef) and node.name != "Meta":
-            found |= dict.fromkeys(_named_tables(node), node.name)
-    return {name: table for table, name in found.items()}
+            found[node.name].update(_named_tables(node))
+    return {name: tables.pop() for name, tables in found.items() if len(tables) == 1}
 
 
 def _named_tables(node: ast.ClassDef) -> Iterator[str]:
@@ -30,7 +31,8 @@ def _named_tables(node: ast.ClassDef) -> Iterator[str]:
     for one in node.body:
         if isinstance(one, ast.ClassDef) and one.name == "Meta":
             yield from _named_tables(one)
-        elif isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
-            names = {getattr(target, "id", "") for target in one.targets}
+        elif isinstance(one, ast.Assign | ast.AnnAssign) and isinstance(one.value, ast.Constant):
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            names = {getattr(target, "id", "") for target in targets}
             if names & NAMES and isinstance(one.value.value, str):
                 yield one.value.value

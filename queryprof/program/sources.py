@@ -104,10 +104,12 @@ class Sources:
         return only_attributes(text, frame.line) if text else ()
 
     def table_of_class(self, name: str) -> str:
-        """Return the table that a class names for an object mapper; "" if unknown."""
+        """Return the table that a class names for an object mapper; "" if unknown, or if classes
+        with this name have several tables.
+        """
         files = sorted({*self.hashes, *self.cells})[:MAX_FILES]
-        named = (tables_of_classes(self._unchanged_text(file)).get(name, "") for file in files)
-        return next(filter(None, named), "")
+        named = {tables_of_classes(self._unchanged_text(file)).get(name, "") for file in files}
+        return named.pop() if len(named := named - {""}) == 1 else ""
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the numbers and texts of the lines around a frame's line; None without the

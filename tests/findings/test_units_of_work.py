@@ -20,10 +20,12 @@ HANDLER = Frame("handle", "/app/app.py", 10)
 READS = [f"SELECT a FROM t{number} WHERE b = ?" for number in range(3)]
 
 
-def found(reads: int, ends: int, loop: Frame, repeats: int = 0) -> list[Finding]:
+def found(
+    reads: int, ends: int, loop: Frame, repeats: int = 0, each_ms: int = 150
+) -> list[Finding]:
     """Return the findings of a function that executes some queries 100 times."""
     path = (HANDLER, MAIN)
-    queries = [aggregate(text, path, ns=200 * MS, count=100) for text in READS[:reads]]
+    queries = [aggregate(text, path, ns=each_ms * MS, count=100) for text in READS[:reads]]
     end = aggregate("ROLLBACK", path, ns=MS, operation="rollback", count=ends)
     samples = tuple(ParameterSample(text, path, 20, repeats) for text in READS[:reads])
     one = replace(profile_of(*queries, end), parameters=samples)
@@ -48,3 +50,12 @@ def test_queries_of_a_request_are_no_loop(
     assert of_queries
     assert all((one.severity is Severity.LOW) == is_request for one in of_queries)
     assert all((one.doubt == IN_A_REQUEST) == is_request for one in of_queries)
+
+
+@pytest.mark.parametrize(("each_ms", "is_doubted"), [(199, True), (200, False)])
+def test_a_repeated_query_that_takes_much_of_the_run(each_ms: int, is_doubted: bool) -> None:
+    """A batch may also have a transaction for each item: its constant query is worth keeping."""
+    some = found(3, 100, replace(MAIN, line=5), repeats=20, each_ms=each_ms)
+    repeated = [one for one in some if one.category == "duplicate_query"]
+    assert repeated
+    assert all((one.doubt == IN_A_REQUEST) == is_doubted for one in repeated)

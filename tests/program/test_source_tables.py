@@ -12,6 +12,7 @@ from queryprof.program.sources import Sources
     ("body", "table"),
     [
         ("    __tablename__ = 'trace_info'\n", "trace_info"),
+        ("    __tablename__: str = 'trace_info'\n", "trace_info"),
         ("    _table_ = 'trace_info'\n", "trace_info"),
         ("    class Meta:\n        db_table = 'trace_info'\n", "trace_info"),
         ("    class Meta:\n        table_name = 'trace_info'\n", "trace_info"),
@@ -30,3 +31,10 @@ def test_a_class_is_looked_up_in_all_sources() -> None:
     text = "class Trace(Base):\n    __tablename__ = 'trace_info'\n"
     found = Sources({}, {"/tmp/a.py": ("import b", "import b"), "/tmp/b.py": (text, text)})
     assert (found.table_of_class("Trace"), found.table_of_class("Tag")) == ("trace_info", "")
+
+
+def test_classes_with_the_same_name_and_several_tables() -> None:
+    texts = [f"class Trace(Base):\n    __tablename__ = '{name}'\n" for name in ("a", "b")]
+    assert tables_of_classes("".join(texts)) == {}
+    found = Sources({}, {f"/tmp/{at}.py": (one, one) for at, one in enumerate(texts)})
+    assert found.table_of_class("Trace") == ""

@@ -33,6 +33,7 @@ void qp_locks_file_opened(const void *file, const char *path, bool of_main)
             place[i].path = number; /* no other thread reads it: the file is not in use yet */
             place[i].number = ++last_file;
             place[i].has_wal = false;
+            place[i].is_checkpointing = false;
             place[i].log_refusals = 0;
             place[i].log_checked_ticks = 0;
             place[i].kept_log_bytes = 0;
@@ -228,8 +229,9 @@ static qp_call_hold uncounted_time(const qp_locked_file *file, qp_lock_kind kind
                  .max_ticks = qp_elapsed_ticks(lock->start_ticks, now),
                  .log_bytes = is_long_read(file, kind, now)
                                   ? qp_wal_used_bytes(qp_database_path_text(file->path))
-                              : kind == QP_WRITE_LOCK ? file->kept_log_bytes
-                                                      : 0},
+                              : kind == QP_WRITE_LOCK && file->log_recording == qp_recording
+                                  ? file->kept_log_bytes
+                                  : 0},
         .longest = {.connection = file->number, .start_ticks = lock->start_ticks, .end_ticks = now},
     };
 }
@@ -328,8 +330,10 @@ QP_COLD void qp_locks_writer_waits(uint32_t path)
 QP_COLD void qp_log_kept(qp_locked_file *file)
 {
     uint64_t now = qp_clock_ticks();
-    if (!file) {
-        return;
+    if (file->log_recording != qp_recording) {
+        file->log_recording = qp_recording;
+        file->log_refusals = 0;
+        file->kept_log_bytes = 0;
     }
     if (!file->log_refusals++) {
         file->log_kept_ticks = now;
@@ -350,10 +354,8 @@ QP_COLD void qp_log_kept(qp_locked_file *file)
 
 QP_COLD void qp_log_restarted(qp_locked_file *file)
 {
-    if (file) {
-        file->log_refusals = 0;
-        file->kept_log_bytes = 0;
-    }
+    file->log_refusals = 0;
+    file->kept_log_bytes = 0;
 }
 
 static void set_key_of_locks(qp_locked_file *file, const qp_active_call *call, const qp_key *key)
@@ -384,5 +386,8 @@ void qp_locks_after_fork(void)
 {
     for (int i = 0; i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
         memset(qp_locked_files[i].held, 0, sizeof qp_locked_files[i].held);
+        qp_locked_files[i].is_checkpointing = false;
+        qp_locked_files[i].log_refusals = 0;
+        qp_locked_files[i].kept_log_bytes = 0;
     }
 }

@@ -38,6 +38,8 @@ typedef struct qp_locked_file {
     uint32_t number;          /* serial number among all files that this process opened */
     bool has_wal; /* the database has a write-ahead log, which has separate locks: the file's own
                    * lock is not a read transaction */
+    bool is_checkpointing;      /* this connection writes the log back to the database */
+    uint32_t log_recording;     /* the recording to which log_refusals belongs */
     uint32_t log_refusals;      /* how often readers kept this connection from restarting the
                                  * write-ahead log, since the log was last restarted or small */
     uint64_t log_kept_ticks;    /* the time of the first refusal */
@@ -78,8 +80,8 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active_call *c
  * of the database's path. */
 void qp_locks_writer_waits(uint32_t path);
 
-/* Notes that readers kept a connection from restarting its write-ahead log from the beginning, or
- * that the connection restarted it. `file` is NULL if the file is unknown. */
+/* Notes that readers kept a connection from writing back its whole write-ahead log or from
+ * restarting it, or that the connection restarted it. */
 void qp_log_kept(qp_locked_file *file);
 void qp_log_restarted(qp_locked_file *file);
 

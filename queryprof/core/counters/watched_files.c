@@ -42,6 +42,7 @@ enum {
     SHM_SHARED = 4,
     SHM_EXCLUSIVE = 8,
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
+    SHM_CHECKPOINTER = 1,
     SHM_READERS = 3,
     SHM_OLD_READERS = 4, /* the readers of the log; a connection locks all of them to restart it */
     OF_LOG = 16, /* added to the number of a lock in the log's index; the file's own locks have
@@ -149,6 +150,23 @@ static qp_lock_kind wal_lock_kind(int offset, int flags)
                                                              : QP_LOCK_KINDS;
 }
 
+/* Notes an exclusive lock of a log that is not the writer's. A checkpoint locks single slots of old
+ * readers, and the connection that restarts the log locks all of them. A connection that begins to
+ * read also locks a single slot. */
+static void note_log_lock(file *f, int offset, int count, int result)
+{
+    qp_locked_file *of_log = qp_locks_of_file(f);
+    if (of_log && offset == SHM_CHECKPOINTER) {
+        of_log->is_checkpointing = result == 0;
+    } else if (of_log && offset >= SHM_OLD_READERS) {
+        if (result == 0 && count > 1) {
+            qp_log_restarted(of_log);
+        } else if (is_busy(result) && (count > 1 || of_log->is_checkpointing)) {
+            qp_log_kept(of_log);
+        }
+    }
+}
+
 static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count, int flags)
 {
     qp_active_call *call = qp_running_call_here();
@@ -157,6 +175,8 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
     if (flags & SHM_UNLOCK) {
         if (locks) {
             qp_lock_released(locks, kind, call);
+        } else if (offset == SHM_CHECKPOINTER) {
+            note_log_lock(f, offset, count, BUSY);
         }
         return sqlite->shm_lock(f, offset, count, flags);
     }
@@ -169,16 +189,14 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
     if (result == 0) {
         qp_lock_granted(f, OF_LOG + offset, call);
     }
-    bool is_of_log = offset >= SHM_OLD_READERS && (flags & SHM_EXCLUSIVE);
     if (result == 0 && locks) {
         qp_lock_taken(locks, kind, call);
-    } else if (result == 0 && is_of_log && count > 1) {
-        qp_log_restarted(qp_locks_of_file(f));
-    } else if (call && is_busy(result)) {
+    } else if (flags & SHM_EXCLUSIVE) {
+        note_log_lock(f, offset, count, result);
+    }
+    if (call && is_busy(result)) {
         qp_lock_refused(f, OF_LOG + offset, call);
-        if (is_of_log) {
-            qp_log_kept(qp_locks_of_file(f));
-        } else if (kind == QP_WRITE_LOCK) {
+        if (kind == QP_WRITE_LOCK) {
             qp_lock_upgrade_refused(f, call);
         }
     }
