@@ -195,8 +195,12 @@ def _first_kept_calls(
     for one in profile.aggregates:
         if one.operation not in _NOT_KEPT:
             made[one.thread.process_id] += one.count
+    threads = Counter(thread.process_id for thread in {one.thread for one in profile.aggregates})
     for process in profile.processes:
         kept = [call for call in calls.get(process.id, ()) if call.duration_ns is not None]
         first_unix_ns = kept[0].start_unix_ns if kept else period.end_unix_ns
-        if made[process.id] > len(kept) and first_unix_ns > period.start_unix_ns:
+        # While a process runs, each thread may have a call that is counted and not yet kept.
+        is_running = (process.pid, process.start_unix_ns, process.host) in profile.running
+        missing = made[process.id] - len(kept) - (threads[process.id] if is_running else 0)
+        if missing > 0 and first_unix_ns > period.start_unix_ns:
             yield process, first_unix_ns

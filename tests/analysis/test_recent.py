@@ -86,6 +86,15 @@ def test_a_process_whose_older_calls_were_overwritten_is_named() -> None:
         assert list(found.earliest_unix_ns) == expected
 
 
+@pytest.mark.parametrize(("made", "is_named"), [(3, False), (4, True)])
+def test_a_running_thread_may_have_a_call_that_is_not_kept_yet(made: int, is_named: bool) -> None:
+    profile = with_calls(call(15 * S, S), call(16 * S, S), made=made)
+    (process,) = profile.processes
+    running = frozenset({(process.pid, process.start_unix_ns, process.host)})
+    found = recent_activity(Report(replace(profile, running=running)), Period(10 * S, 20 * S))
+    assert bool(found.earliest_unix_ns) == is_named
+
+
 def test_the_last_calls_of_a_killed_process_end_with_those_in_progress() -> None:
     calls = (*(call(n * S, S) for n in range(1, 8)), call(3 * S, None))
     ended = with_calls(*calls)

@@ -18,7 +18,7 @@ ADVICE = {
     **blocking_code.ADVICE,
 }
 
-ONCE = "The code ran once: if it prepares the program, run it before the loop serves requests."
+ONCE = "The code ran once. If it is start-up work, run it before the loop serves requests."
 """The advice for a computation that ran only once."""
 
 BEATS_FOR_P95 = 20
