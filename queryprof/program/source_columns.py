@@ -105,13 +105,13 @@ def _is_plain_query(rows: ast.expr) -> bool:
     called = []
     value = rows.value if isinstance(rows, ast.Await) else rows
     while isinstance(value, ast.Call | ast.Attribute):
-        if isinstance(value, ast.Call) and not isinstance(value.func, ast.Attribute):
-            return False  # a function, which may return other objects
-        if isinstance(value, ast.Call):
-            value = value.func
-            called.append(value.attr)
-        else:
+        if isinstance(value, ast.Attribute):
             value = value.value
+        elif isinstance(value.func, ast.Attribute):
+            called.append(value.func.attr)
+            value = value.func
+        else:
+            return False  # a function, which may return other objects
     is_rows = ROWS in called and OBJECTS not in called
     return isinstance(value, ast.Name) and not is_rows and OTHER_ROWS.isdisjoint(called)
 
