@@ -47,4 +47,4 @@ def test_a_marker_that_the_test_adds_itself_is_too_late(pytester: pytest.Pyteste
     pytester.makepyfile(f"import pytest\n{late}")
     result = pytester.runpytest_subprocess("-p", "no:xdist")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines("*its queries were not counted*")
+    result.stdout.fnmatch_lines("*queryprof did not count the queries*")
