@@ -260,7 +260,8 @@ def python_calls_evidence(program: Program, group: StatementGroup) -> tuple[str,
 def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
     executemany() consumes, or a converter; "" otherwise. Threads that waited for each other or for
-    the CPU also explain a long time, so the result is "" in this case.
+    the CPU also explain a long time, so the result is "" in this case. Of many executions, the
+    median counts: on a busy machine a few of them wait for the CPU.
     """
     totals, files = group.totals, group.files
     own = {member.thread for member in group.members}
@@ -270,7 +271,9 @@ def python_calls_note(program: Program, group: StatementGroup) -> str:
         return ""
     fetched = STEP_NS * (totals.vm_steps or 0.0) + FETCH_NS * (totals.page_fetches or 0.0)
     most_ns = fetched * totals.executions + files.read_ns + files.write_ns + files.sync_ns
-    if most_ns >= EXPLAINED * group.work_ns:
+    is_steady = totals.executions < FEW or not totals.p50_ns
+    taken_ns = group.work_ns if is_steady else min(group.work_ns, group.total_median_ns)
+    if most_ns >= EXPLAINED * taken_ns:
         return ""
     callbacks = program.lines.driver_callbacks()[:MAX_CALLBACKS]
     code = ", ".join(callbacks) or (

@@ -8,6 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
 
 from queryprof.analysis.report import Report
+from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
 from queryprof.model import Profile, Thread, ThreadUsage
 
@@ -34,5 +35,18 @@ def test_time_that_steps_do_not_explain(steps: int, cpu_ms: int, is_inside: bool
     one = aggregate(READ, (MAIN,), ns=300 * MS)._replace(rows=500, vm_steps=steps)
     none = (None,) * 4
     usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
+    profile = replace(profile_of(one), thread_usage=(usage,))
+    assert ("Python code that the driver calls" in fix_of(profile, READ)) == is_inside
+
+
+@pytest.mark.parametrize(("median_ns", "is_inside"), [(20 * MS, False), (40 * MS, True)])
+def test_executions_that_wait_for_the_processor(median_ns: int, is_inside: bool) -> None:
+    """SQLite's work explains at most 10 ms of an execution. A few of them wait for 140 ms."""
+    times = {histogram_bucket(median_ns): 20, histogram_bucket(140 * MS): 10}
+    one = aggregate(READ, (MAIN,), ns=1800 * MS, count=30)._replace(
+        rows=500, vm_steps=250_000, histogram=times, execution_max_ns=140 * MS
+    )
+    none = (None,) * 4
+    usage = ThreadUsage(Thread(1, "MainThread"), 1500 * MS, 0, 1, 1, *none, 3000 * MS, ())
     profile = replace(profile_of(one), thread_usage=(usage,))
     assert ("Python code that the driver calls" in fix_of(profile, READ)) == is_inside
