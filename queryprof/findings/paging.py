@@ -9,9 +9,10 @@ from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
-from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.program import Program
 from queryprof.findings.selectivity import is_aggregate
+from queryprof.findings.units_of_work import is_in_request, is_of_a_reader
 from queryprof.findings.work import (
     ONCE,
     could_stop_early,
@@ -30,6 +31,8 @@ as many rows as the query returns.
 
 MIN_OFFSET_STEPS = 2000
 """An OFFSET is large if an execution takes at least this many VM steps."""
+
+PAGES_OF_REQUESTS = "If each page is a request of its own, most requests read the first pages."
 
 
 def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
@@ -57,6 +60,8 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
             needed_ns = (
                 first_ns if is_far else group.steady_ns * shares.needed_vm_steps_share(totals)
             )
+            in_request = is_in_request(program, group) or is_of_a_reader(program, group)
+            is_doubtful = offset is None or in_request
             work = "" if steps is None else f" and take {average(steps)} VM steps"
             yield program.make_finding(
                 "offset_pagination",
@@ -72,8 +77,11 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
                 "Remember the last row of a page and continue after it: WHERE key > ? ORDER BY"
                 " key LIMIT ? (keyset pagination), with an index on the key.",
                 program.innermost_loop(group),
-                doubt="The values of OFFSET are unknown." if offset is None else "",
-                most=Severity.LOW if offset is None else Severity.HIGH,
+                doubt=first_text_if_true(
+                    (offset is None, "The values of OFFSET are unknown."),
+                    (in_request, PAGES_OF_REQUESTS),
+                ),
+                most=Severity.LOW if is_doubtful else Severity.HIGH,
             )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from queryprof.analysis.call_sites import CallSite, Function, place_of
+from queryprof.analysis.call_sites import Function, place_of
 from queryprof.analysis.handoffs import handoff_waits_by_line
 from queryprof.analysis.library_frames import (
     frames_outside_request,
@@ -38,7 +38,7 @@ from queryprof.findings.source_lines import (
     TaskFinder,
 )
 from queryprof.findings.whole import reference_time
-from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
+from queryprof.model import CallPath, Frame, Profile, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.planner.facts import NO_PLANNER, IndexHelp, Planner
 from queryprof.sql.clauses import first_table
@@ -312,11 +312,6 @@ class RecordedData:
     def whole(self) -> str:  # the name of the time in run_ns
         return self._reference_time[1]
 
-    @cached_property
-    def loop_cache(self) -> dict[tuple[str, str, int, str], Frame | None]:
-        """The cache of loop_around()."""
-        return {}
-
     def path_inside_request(self, group: StatementGroup) -> CallPath:
         """Return a group's call path up to the request around it, if there is one."""
         outside = self._frames_outside_requests.get(group.statement, frozenset())
@@ -331,46 +326,6 @@ class RecordedData:
             if frames:
                 found[statement] = frames
         return found
-
-    def innermost_loop(self, group: StatementGroup) -> CallSite | None:
-        """Return the innermost loop on a group's call path, or the line of a recursive call; None
-        if unknown.
-        """
-        path = self.path_inside_request(group)
-        for depth in range(len(path)):
-            loop = self.loop_around(group, depth)
-            if loop == ENDLESS:
-                return None  # the loop of a worker or server does not count
-            if loop:
-                return CallSite(loop, group.path[depth + 1 :])
-        running = set()
-        for depth, frame in enumerate(path):
-            if (frame.file, frame.function) in running and not frame.function.endswith(">"):
-                return CallSite(frame, group.path[depth + 1 :])
-            running.add((frame.file, frame.function))
-        return None
-
-    def is_in_endless_loop(self, group: StatementGroup) -> bool:
-        """Return whether the innermost loop on a group's call path is the endless loop of a worker
-        or server.
-        """
-        loops = (
-            self.loop_around(group, depth) for depth in range(len(self.path_inside_request(group)))
-        )
-        return next(filter(None, loops), None) == ENDLESS
-
-    def loop_around(self, group: StatementGroup, depth: int) -> Frame | None:
-        """Return the loop around a frame of a group's path; see LoopFinder."""
-        frame = group.path[depth]
-        called = (
-            group.path[depth - 1].function.rpartition(".")[2]
-            if depth
-            else self.called_library_function(group)
-        )
-        key = (frame.file, frame.function, frame.line, called)
-        if key not in self.loop_cache:
-            self.loop_cache[key] = self.loop_at(frame, called)
-        return self.loop_cache[key]
 
     def called_library_function(self, group: StatementGroup) -> str:
         """Return the library function that the program calls at a group's call site; "" if the

@@ -15,7 +15,12 @@ from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.loop_shapes import loads_by_position
 from queryprof.findings.program import Program
 from queryprof.findings.queries import FEW, parent_query
-from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
+from queryprof.findings.units_of_work import (
+    IN_A_READER,
+    IN_A_REQUEST,
+    is_in_request,
+    is_of_a_reader,
+)
 from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
@@ -83,6 +88,8 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         others = program.writing_process_ids - group.process_ids
         is_heavy = program.share_of(group, group.cost_ns) >= SLOW_SHARE
         in_request = not is_heavy and is_in_request(program, group)
+        is_of_reader = not is_heavy and is_of_a_reader(program, group)
+        is_doubtful = bool(others or in_request or is_of_reader)
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (
             is_said
@@ -107,9 +114,10 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                 doubt=first_text_if_true(
                     (others, OTHERS_WRITE),
                     (in_request, IN_A_REQUEST),
+                    (is_of_reader, IN_A_READER),
                     (not is_sure, few),
                 ),
-                most=_highest_severity(is_doubtful=bool(others or in_request), is_sure=is_sure),
+                most=_highest_severity(is_doubtful=is_doubtful, is_sure=is_sure),
             )
 
 

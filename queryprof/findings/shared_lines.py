@@ -11,7 +11,7 @@ from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.library_frames import COLUMN, LAZY, MANY
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import AUTOFLUSH
-from queryprof.findings.recorded import RecordedData
+from queryprof.findings.repeating_loops import RepeatingLoops
 from queryprof.model import Frame
 from queryprof.sql.tokens import tokens_of
 
@@ -30,7 +30,7 @@ for itself. The limit is above 1, because some calls are timed separately.
 
 
 @dataclass(frozen=True)
-class SharedLines(RecordedData):
+class SharedLines(RepeatingLoops):
     """The recorded data, with lines that several statements share."""
 
     @cached_property

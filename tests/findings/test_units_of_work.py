@@ -10,8 +10,9 @@ from analysis.by_hand import MAIN, aggregate, profile_of
 from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
-from queryprof.findings.units_of_work import IN_A_REQUEST
-from queryprof.model import Frame, ParameterSample
+from queryprof.findings.paging import PAGES_OF_REQUESTS
+from queryprof.findings.units_of_work import IN_A_READER, IN_A_REQUEST
+from queryprof.model import Aggregate, Frame, ParameterSample
 
 pytestmark = pytest.mark.once
 
@@ -59,3 +60,45 @@ def test_a_repeated_query_that_takes_much_of_the_run(each_ms: int, is_doubted: b
     repeated = [one for one in some if one.category == "duplicate_query"]
     assert repeated
     assert all((one.doubt == IN_A_REQUEST) == is_doubted for one in repeated)
+
+
+UPDATE = aggregate("UPDATE t3 SET c = 1", (HANDLER, MAIN), count=100)
+IN_LOOP = aggregate("SELECT d FROM t4", (MAIN,), count=1)
+
+
+@pytest.mark.parametrize(
+    ("reads", "others", "each_ms", "is_doubted"),
+    [
+        (3, (), 199, True),
+        (2, (), 150, False),
+        (3, (UPDATE,), 150, False),  # not only reads
+        (3, (IN_LOOP,), 150, False),  # the loop may go over the rows of a query
+        (3, (), 200, False),  # more than a fifth of the run
+    ],
+)
+def test_a_repeated_query_of_a_function_that_only_reads(
+    reads: int, others: tuple[Aggregate, ...], each_ms: int, is_doubted: bool
+) -> None:
+    some = [aggregate(one, (HANDLER, MAIN), ns=each_ms * MS, count=100) for one in READS]
+    samples = (ParameterSample(READS[0], (HANDLER, MAIN), 20, 20),)
+    one = replace(profile_of(*some[:reads], *others), parameters=samples)
+    findings = find_all(Report(one), lambda *_: replace(MAIN, line=5), {})
+    (repeated,) = (one for one in findings if one.category == "duplicate_query")
+    assert (repeated.severity is Severity.LOW) == is_doubted
+    assert (repeated.doubt == IN_A_READER) == is_doubted
+
+
+@pytest.mark.parametrize(("reads", "is_doubted"), [(3, True), (2, False)])
+def test_pages_of_requests(reads: int, is_doubted: bool) -> None:
+    sql = "SELECT f FROM t6 ORDER BY id LIMIT 25 OFFSET ?"
+    page = aggregate(sql, (HANDLER, MAIN), ns=900 * MS, count=100)
+    page = page._replace(rows=2500, vm_steps=1_000_000)
+    some = [aggregate(one, (HANDLER, MAIN), ns=MS, count=100) for one in READS[: reads - 1]]
+    one = replace(
+        profile_of(page, *some),
+        parameters=(ParameterSample(sql, (HANDLER, MAIN), 20, 0, offsets=20, skipped=20_000),),
+    )
+    findings = find_all(Report(one), lambda *_: replace(MAIN, line=5), {})
+    (paging,) = (one for one in findings if one.category == "offset_pagination")
+    assert (paging.severity is Severity.LOW) == is_doubted
+    assert (paging.doubt == PAGES_OF_REQUESTS) == is_doubted

@@ -37,7 +37,8 @@ LINES_AROUND = 6
 """Lines of the screen above and below the table."""
 
 NOTHING_RUNS = (
-    "No process is being recorded: start one with queryprof run, or with QUERYPROF=1 set."
+    "No process is being recorded. Start one with queryprof run, or with QUERYPROF=1 set. For a"
+    " running process, use queryprof top --attach PID."
 )
 
 
