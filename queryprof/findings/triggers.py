@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding
+from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
 
 FEW = 20
@@ -22,6 +23,15 @@ finds triggers that write to a full-text index, which takes long in few steps.
 """
 
 
+def fired_triggers_in_words(program: Program, group: StatementGroup) -> Iterator[str]:
+    """Yield the names of the triggers that a statement fires, if there are any."""
+    fired = program.planner.triggers(group.statement)
+    if fired:
+        names = ", ".join(shorten(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
+        more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
+        yield f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}"
+
+
 def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
     """Find slow writes that fire triggers. Time for files is not counted."""
     for group in program.groups:
@@ -35,8 +45,6 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
         fired = program.planner.triggers(group.statement)
         if not fired:
             continue
-        names = ", ".join(shorten(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
-        more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
         yield program.make_finding(
             "trigger_work",
@@ -44,7 +52,7 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
             worked_ns,
             (
                 f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
-                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
+                *fired_triggers_in_words(program, group),
             ),
             (
                 "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"

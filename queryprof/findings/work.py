@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.marks import INDEX, SCAN, marked_step
 from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import average, counted, scanned_rows_in_words
@@ -32,6 +33,7 @@ from queryprof.findings.selectivity import (
     row_order_warning,
     rows_left_by_index,
 )
+from queryprof.findings.triggers import fired_triggers_in_words
 from queryprof.planner.facts import IndexHelp, partial_index_note
 
 BUILD_STEPS = 8
@@ -88,6 +90,9 @@ def reads_skipped_rows(group: StatementGroup, index_help: IndexHelp | None) -> b
 
 
 def find_full_scans(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        if _scans_only_indirectly(group):
+            yield _indirect_scan_finding(program, group)
     for group in groups_with_mark(program, SCAN):
         if group.writes and not any(plan_signs(plan).scans for plan in group.plans):
             yield _indirect_scan_finding(program, group)
@@ -108,6 +113,18 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
         ):
             continue  # no index is known, and it may add up all rows
         yield _scan_finding(program, group, index_help)
+
+
+def _scans_only_indirectly(group: StatementGroup) -> bool:
+    """Return whether a write scans many rows although its plan has no scan. EXPLAIN QUERY PLAN
+    shows neither what triggers do nor the checks of foreign keys.
+    """
+    is_plan_free_of_scans = bool(group.plans) and not any(
+        plan_signs(plan).scans for plan in group.plans
+    )
+    scanned = group.totals.full_scan_steps or 0.0
+    changed = max(group.rows / max(1, group.totals.executions), 1.0)
+    return group.writes and is_plan_free_of_scans and scanned >= SCANNED_ROWS * changed
 
 
 def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
@@ -264,13 +281,14 @@ def _indirect_scan_finding(program: Program, group: StatementGroup) -> Finding |
             (
                 f"each of {counted(totals.executions, 'execution')} scans"
                 f" {scanned_rows_in_words(totals.full_scan_steps or 0)} in full, although the"
-                " statement"
-                " itself scans nothing"
+                " statement itself scans nothing"
             ),
+            *fired_triggers_in_words(program, group),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
-        " index on the column that the trigger compares, or on the referring column"
-        " (REFERENCES).",
+        "A trigger of its table, or a foreign key that refers to it, reads a table. Let the trigger"
+        " read only the rows that belong to the changed row, with an index on their column. Or do"
+        " the trigger's work once for many rows. For a foreign key, create an index on the"
+        " referring column (REFERENCES).",
         program.innermost_loop(group),
     )
 
