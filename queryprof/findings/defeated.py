@@ -68,14 +68,23 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             else _reason_from_text(program, group, scanned, guesses=True)
         )
         is_found = bool(index_help and index_help.code and index_help.searches)
-        if reason is None and index_help and (index_help.by_prefix or not is_found):
-            reason = _reason_from_text(program, group, scanned, guesses=False)
-        if reason is None:
-            continue
         left = rows_left_by_index(group, index_help)
         wins = index_saving_shares(index_help, left, read)
+        # an index on another column, which may leave many rows
+        may_save_little = is_found and bool(program.schemas) and wins[1] < wins[0] / 2
+        is_instead = False  # of the index that the planner found
+        if (
+            reason is None
+            and index_help
+            and (index_help.by_prefix or not is_found or may_save_little)
+        ):
+            reason = _reason_from_text(program, group, scanned, guesses=False)
+            is_instead, is_found = is_found, False
+        if reason is None:
+            continue
         is_prefix = bool(index_help and index_help.by_prefix and group.wildcard_share != 0.0)
         is_unknown = bool(index_help and index_help.by_prefix and wins[1] < wins[0] / 2)
+        doubts = reason.doubt or PREFIX * is_prefix or UNKNOWN_MATCHES * is_instead
         yield program.make_finding(
             "index_defeated",
             group,
@@ -91,8 +100,12 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             reason.fix,
             program.innermost_loop(group),
             code=_helpful_code(index_help) if index_help and is_found and not is_unknown else "",
-            doubt=reason.doubt or PREFIX * is_prefix,
-            most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
+            doubt=doubts,
+            most=(
+                Severity.MEDIUM
+                if is_prefix or is_instead or reason.doubt == OF_PATTERNS
+                else Severity.HIGH
+            ),
         )
 
 
@@ -106,6 +119,8 @@ PREFIX = (
     " % or * search all rows."
 )
 
+
+UNKNOWN_MATCHES = "It is unknown how many rows the comparison finds."
 
 OF_PATTERNS = "The gain depends on the patterns."
 
