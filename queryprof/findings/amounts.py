@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.library_frames import MANY as MANY_OBJECTS
 from queryprof.analysis.units import average, counted, duration, percent
@@ -13,9 +14,10 @@ from queryprof.findings.aggregates import returns_only_a_count
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
+from queryprof.findings.large_values import LEAVE_OUT, reads_large_rows
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.findings.program import Program
-from queryprof.sql.clauses import selected_columns
+from queryprof.sql.clauses import first_table, selected_columns
 from queryprof.sql.tokens import tokens_of
 
 MANY = 1000
@@ -102,6 +104,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
         if relation:
             fix = ADD_ALONE.format(relation=relation)
         use = "" if relation else _row_reduction(program, group)
+        if not use and not relation and library in LEAVE_OUT and _has_large_rows(program, group):
+            fix = f"{LARGE} {LEAVE_OUT[library]}"
         if use:
             fix = f"{ONLY[use]} {INSTEAD[use][library]}."
         yield program.make_finding(
@@ -120,6 +124,20 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
             doubt=DOUBTS.get(use, NEEDED * (not relation and not use)),
             most=_highest_severity(use) if relation or use else Severity.LOW,
         )
+
+
+LARGE = "The rows have large values, which the library may also convert, such as JSON."
+
+
+def _has_large_rows(program: Program, group: StatementGroup) -> bool:
+    """Return whether a query of the group's line reads rows with large values. With an OFFSET, the
+    skipped rows hide how large the returned rows are.
+    """
+    return any(
+        reads_large_rows(one) and first_table(one.statement) == first_table(group.statement)
+        for one in (group, *program.groups_of_function(group.function))
+        if place_of(one.site.frame) == place_of(group.site.frame)
+    )
 
 
 COMPUTED = "The added values may be properties that Python computes."

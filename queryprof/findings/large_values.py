@@ -56,15 +56,11 @@ BEHIND = (
 def find_large_values_read(program: Program) -> Iterator[Finding | None]:
     """Find queries that return many rows with values on overflow pages."""
     for group in program.groups:
+        if not reads_large_rows(group):
+            continue
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
-        read = max(rows, (totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
-        is_list = rows >= FEW_ROWS and rows * totals.executions >= MIN_ROWS
-        least = SCANNED_ROW_FETCHES if _only_scans_a_table(group) else LARGE_ROW_FETCHES
-        if not group.reads or not is_list or pages < least * read:
-            continue
-        if _reads_unreturned_pages(group):
-            continue
+        read = _rows_read(group)
         library = program.timed_library(group.statement)
         yield program.make_finding(
             "large_values",
@@ -79,6 +75,22 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
             doubt="The program may need the large values.",
             most=Severity.MEDIUM,
         )
+
+
+def reads_large_rows(group: StatementGroup) -> bool:
+    """Return whether a query returns many rows with values on overflow pages."""
+    rows, pages = group.totals.rows_each or 0.0, group.totals.page_fetches or 0.0
+    is_list = rows >= FEW_ROWS and rows * group.totals.executions >= MIN_ROWS
+    least = SCANNED_ROW_FETCHES if _only_scans_a_table(group) else LARGE_ROW_FETCHES
+    is_large = group.reads and is_list and pages >= least * _rows_read(group)
+    return is_large and not _reads_unreturned_pages(group)
+
+
+def _rows_read(group: StatementGroup) -> float:
+    """Return the number of rows that an execution reads or skips."""
+    totals = group.totals
+    steps = (totals.vm_steps or 0.0) / STEPS_OF_ROW
+    return max(totals.rows_each or 0.0, steps, totals.full_scan_steps or 0.0)
 
 
 def _only_scans_a_table(group: StatementGroup) -> bool:

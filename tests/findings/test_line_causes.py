@@ -9,8 +9,10 @@ from analysis.by_hand import aggregate, profile_of
 from findings.line_profiles import MS, READ, SITE, WRITE, findings, loop, only, profile
 
 from queryprof.analysis.report import Report
+from queryprof.findings.amounts import LARGE
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
+from queryprof.findings.large_values import LEAVE_OUT
 from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame, LineTime, Plan, StackSample
 
@@ -61,6 +63,21 @@ def test_objects_of_many_rows(rows: int, pass_ms: int, is_reported: bool) -> Non
     if is_reported:
         assert found[0].severity is Severity.LOW
         assert ".tuples()" in found[0].fix
+
+
+@pytest.mark.parametrize(("other", "has_large"), [(READ[:-1] + "? LIMIT ?", True), (WRITE, False)])
+@pytest.mark.parametrize("fetches", [599, 600])
+def test_objects_of_large_rows(other: str, has_large: bool, fetches: int) -> None:
+    """Another query of the line takes six page fetches for each of 100 rows."""
+    driver, time = loop(READ, 1, 1, pass_ns=20 * MS, count=1)
+    driver = driver._replace(rows=100, self_ns=10 * MS, total_ns=10 * MS)
+    also = aggregate(other, SITE, ns=MS, count=1)._replace(
+        rows=100, vm_steps=500, page_fetches=fetches, page_fetch_samples=1
+    )
+    some = findings(profile((driver, time), (also, None)), is_loop=False)
+    (found,) = (one for one in some if one.category == "many_objects")
+    is_large = has_large and fetches == 600
+    assert (found.fix == f"{LARGE} {LEAVE_OUT['peewee']}") == is_large
 
 
 def test_rows_of_a_loop_that_was_timed_in_part() -> None:
