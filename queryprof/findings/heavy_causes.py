@@ -260,14 +260,16 @@ def python_calls_evidence(program: Program, group: StatementGroup) -> tuple[str,
 def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
     executemany() consumes, or a converter; "" otherwise. Threads that waited for each other or for
-    the CPU also explain a long time, so the result is "" in this case. Of many executions, the
-    median counts: on a busy machine a few of them wait for the CPU.
+    the CPU also explain a long time, and SQLite does not count the work of virtual tables, such as
+    full-text search. The result is "" in these cases. Of many executions, the median counts: on a
+    busy machine a few of them wait for the CPU.
     """
     totals, files = group.totals, group.files
     own = {member.thread for member in group.members}
     ran_ns = {one.thread: one.user_ns + one.system_ns for one in program.profile.thread_usage}
     is_waiting = sum(ns for thread, ns in ran_ns.items() if thread in own) < group.work_ns / 2
-    if not totals.counted or is_waiting or len(own) > 1:
+    is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+    if not totals.counted or is_waiting or is_virtual or len(own) > 1:
         return ""
     fetched = STEP_NS * (totals.vm_steps or 0.0) + FETCH_NS * (totals.page_fetches or 0.0)
     most_ns = fetched * totals.executions + files.read_ns + files.write_ns + files.sync_ns

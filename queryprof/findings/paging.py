@@ -53,7 +53,8 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
             and steps is None
             and offset >= max(MIN_OFFSET_ROWS, MIN_OFFSET_RATIO * rows)
         )
-        takes_long = (steps or 0.0) >= max(MIN_OFFSET_STEPS, ROW_STEPS * (rows + 1))
+        each = ROW_STEPS if offset is not None else PASSED_STEPS  # joins take more steps per row
+        takes_long = (steps or 0.0) >= max(MIN_OFFSET_STEPS, each * (rows + 1))
         if skips and (is_far or takes_long):
             # If steps are unknown: each page takes at least as long as the fastest page.
             first_ns = totals.executions * totals.min_call_ns

@@ -88,7 +88,9 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         others = program.writing_process_ids - group.process_ids
         is_heavy = program.share_of(group, group.cost_ns) >= SLOW_SHARE
         in_request = not is_heavy and is_in_request(program, group)
-        is_of_reader = not is_heavy and is_of_a_reader(program, group)
+        # the values of parameters come from the requests; a constant query may be worth keeping
+        may_be_usual = not is_heavy or bool(parameters_in(group.statement))
+        is_of_reader = may_be_usual and is_of_a_reader(program, group)
         is_doubtful = bool(others or in_request or is_of_reader)
         is_said = are_few_slow or (runs >= FEW and ratio >= REPEATED_SHARE)
         if (

@@ -86,6 +86,21 @@ def test_an_offset_that_leaves_out_many(
     assert [each.severity for each in found] == ([severity] if severity else [])
 
 
+@pytest.mark.parametrize(
+    ("samples", "steps", "is_reported"),
+    [(4, 10_099, True), (0, 10_100, True), (0, 10_099, False)],
+)
+def test_steps_of_a_page_with_a_known_or_unknown_offset(
+    samples: int, steps: int, is_reported: bool
+) -> None:
+    """A page has 100 rows. If the OFFSET is unknown, joins may take the steps."""
+    one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(rows=5000, vm_steps=50 * steps)
+    sample = ParameterSample(PAGED, SITE, samples, 0, offsets=samples, skipped=500 * samples)
+    profile = replace(profile_of(one), parameters=(sample,) if samples else ())
+    found = findings(profile, Knows(IndexHelp(("SCAN t USING INDEX t_b",))), is_loop=False)
+    assert ("offset_pagination" in {each.category for each in found}) == is_reported
+
+
 @pytest.mark.parametrize(("skipped", "is_reported"), [(80, False), (84, True)])
 def test_an_offset_of_as_many_rows_as_are_returned_is_small(
     skipped: int, is_reported: bool

@@ -10,7 +10,7 @@ from analysis.by_hand import MAIN, aggregate, profile_of
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
-from queryprof.model import Profile, Thread, ThreadUsage
+from queryprof.model import Plan, Profile, Thread, ThreadUsage
 
 pytestmark = pytest.mark.once
 
@@ -50,3 +50,13 @@ def test_executions_that_wait_for_the_processor(median_ns: int, is_inside: bool)
     usage = ThreadUsage(Thread(1, "MainThread"), 1500 * MS, 0, 1, 1, *none, 3000 * MS, ())
     profile = replace(profile_of(one), thread_usage=(usage,))
     assert ("Python code that the driver calls" in fix_of(profile, READ)) == is_inside
+
+
+@pytest.mark.parametrize("step", ["SCAN doc VIRTUAL TABLE INDEX 0:M1", "SCAN doc"])
+def test_full_text_search_is_no_python_code(step: str) -> None:
+    one = aggregate(READ, (MAIN,), ns=300 * MS)._replace(rows=500, vm_steps=83_333)
+    none = (None,) * 4
+    usage = ThreadUsage(Thread(1, "MainThread"), 200 * MS, 0, 1, 1, *none, 1000 * MS, ())
+    plans = (Plan(READ, "app.db", step),)
+    profile = replace(profile_of(one), thread_usage=(usage,), plans=plans)
+    assert ("Python code that the driver calls" in fix_of(profile, READ)) == (step == "SCAN doc")

@@ -73,7 +73,7 @@ IN_LOOP = aggregate("SELECT d FROM t4", (MAIN,), count=1)
         (2, (), 150, False),
         (3, (UPDATE,), 150, False),  # not only reads
         (3, (IN_LOOP,), 150, False),  # the loop may go over the rows of a query
-        (3, (), 200, False),  # more than a fifth of the run
+        (3, (), 200, True),  # the parameters of requests repeat
     ],
 )
 def test_a_repeated_query_of_a_function_that_only_reads(
@@ -86,6 +86,19 @@ def test_a_repeated_query_of_a_function_that_only_reads(
     (repeated,) = (one for one in findings if one.category == "duplicate_query")
     assert (repeated.severity is Severity.LOW) == is_doubted
     assert (repeated.doubt == IN_A_READER) == is_doubted
+
+
+@pytest.mark.parametrize(("each_ms", "is_doubted"), [(199, True), (200, False)])
+def test_a_constant_query_of_a_function_that_only_reads(each_ms: int, is_doubted: bool) -> None:
+    """If it takes a fifth of the run, it is worth keeping its result, also for requests."""
+    constant, *others = ("SELECT g FROM t7", *READS[:2])
+    slow = aggregate(constant, (HANDLER, MAIN), ns=each_ms * MS, count=100)
+    rest = [aggregate(one, (HANDLER, MAIN), ns=MS, count=100) for one in others]
+    samples = (ParameterSample(constant, (HANDLER, MAIN), 20, 20),)
+    one = replace(profile_of(slow, *rest), parameters=samples)
+    findings = find_all(Report(one), lambda *_: replace(MAIN, line=5), {})
+    (repeated,) = (one for one in findings if one.category == "duplicate_query")
+    assert (repeated.severity is Severity.LOW) == is_doubted
 
 
 @pytest.mark.parametrize(("reads", "is_doubted"), [(3, True), (2, False)])
