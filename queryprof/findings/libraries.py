@@ -6,6 +6,8 @@ A note is a library's description of a statement, such as "lazy load of Order.li
 from __future__ import annotations
 
 from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
+from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.operands import operand_column
 
 PASS_THROUGH_LIBRARIES = frozenset({"pandas", "polars", "sql", "databases"})
 """Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
@@ -90,13 +92,23 @@ def owner_in_lazy_note(note: str) -> str:
     return named.rpartition(".")[0]
 
 
+CLASS_SUFFIXES = ("model", "entity", "record", "orm", "table", "row")
+"""Words at the end of class names that table names leave out, as in TrialModel and trials."""
+
+
 def is_table_of_class(table: str, owner: str) -> bool:
     """Return whether a table's name ends with a class's name, perhaps in the plural, as ORMs name
     tables.
     """
     name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
-    plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
-    return bool(of_class) and name.endswith(plurals)
+    if name.endswith(_plurals(of_class)):
+        return bool(of_class)
+    stems = [of_class.removesuffix(one) for one in CLASS_SUFFIXES if of_class.endswith(one)]
+    return any(stem and name.endswith(_plurals(stem)) for stem in stems)
+
+
+def _plurals(word: str) -> tuple[str, ...]:
+    return word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"
 
 
 def preload_advice(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
@@ -279,3 +291,21 @@ MANY_AT_ONCE = {
     ),
 }
 """How to replace a query per object with one query if the parent query is unknown."""
+
+
+def with_compared_column(advice: str, statement: str) -> str:
+    """Return the advice of MANY_AT_ONCE with the column that a statement compares, if there is one
+    alone.
+    """
+    found = [
+        operand_column(operand)
+        for one in comparisons_of(statement)
+        if (one.clause, one.operator) == ("WHERE", "=")
+        for operand in (one.left, one.right)
+    ]
+    columns = set(filter(None, found))
+    if len(columns) != 1:
+        return advice
+    (column,) = columns
+    named = advice.replace("Model.id.in_", f"Model.{column}.in_")
+    return named.replace("field__in", f"{column}__in").replace("e.id in ids", f"e.{column} in ids")

@@ -14,10 +14,7 @@ USUAL_NS = {"sqlalchemy": 215_000}
 """The usual time of a line that reads an object by its key, by library (docs/cost.md)."""
 
 MIN_FACTOR = 10
-"""Work that takes this many times the usual time is unusual even on a slow or busy machine."""
-
-MIN_CPU = 0.8
-"""If the threads computed for a smaller share of the line's time, they waited for a processor."""
+"""Work that takes this many times the usual time is unusual even on a slow machine."""
 
 ROW_NS = 13_000
 """The time to create an object from a row: 11 to 13 us with SQLAlchemy 2.1 and three columns, in
@@ -85,11 +82,11 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
     if usual_ns is None or group.line_ns is None or program.other_reads_of_line(group):
         return
     runs = max(1, group.totals.statement_executions)
-    if not _is_simple(group.statement) or not _had_processor(program, group):
+    if not _is_simple(group.statement):
         return
     own_ns = (group.cost_ns - group.steady_ns - group.handed_ns) / runs
     usual_ns += round(ROW_NS * (group.totals.rows_each or 0.0))
-    if own_ns >= MIN_FACTOR * usual_ns:
+    if own_ns * _processor_share(program, group) >= MIN_FACTOR * usual_ns:
         yield (
             f"SQLAlchemy, with the code that it calls, takes {duration(own_ns)} of it, and usually"
             f" {duration(usual_ns)}: {CHECKS[library]}"
@@ -102,8 +99,13 @@ def _is_simple(statement: str) -> bool:
     return words.count("SELECT") == 1 and not {"JOIN", "OR", "IN"} & {*words}
 
 
-def _had_processor(program: Program, group: StatementGroup) -> bool:
-    """Return whether the group's threads computed for most of the time that the line took."""
+def _processor_share(program: Program, group: StatementGroup) -> float:
+    """Return the share of the run that the group's threads computed. The rest of the time, they
+    waited, for example for a processor of a busy machine.
+    """
     threads = {one.thread for one in group.members}
     usage = [one for one in program.profile.thread_usage if one.thread in threads]
-    return sum(one.user_ns + one.system_ns for one in usage) >= MIN_CPU * group.total_line_ns
+    computed_ns = sum(one.user_ns + one.system_ns for one in usage)
+    ids = {one.process_id for one in threads}
+    walls_ns = sum(one.wall_ns for one in program.profile.processes if one.id in ids)
+    return min(1.0, computed_ns / walls_ns) if walls_ns else 0.0

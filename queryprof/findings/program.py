@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.library_frames import THREAD_HANDOFF_DRIVERS
 from queryprof.findings.finding import (
     LINE_CATEGORIES,
     MIN_NS,
@@ -46,7 +47,8 @@ class Program(SharedLines):
             most: the highest severity that the finding may get.
         """
         gain_ns /= self._concurrent_processes(group)
-        longest_ns = longest_gain_ns(group, self.profile)
+        is_awaited = self.timed_library(group.statement) in THREAD_HANDOFF_DRIVERS
+        longest_ns = longest_gain_ns(group, self.profile, is_awaited)
         if longest_ns < inf:
             doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
         found = self.make_finding_at_site(

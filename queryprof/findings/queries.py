@@ -23,6 +23,7 @@ from queryprof.findings.libraries import (
     PASS_THROUGH_LIBRARIES,
     owner_in_lazy_note,
     preload_advice,
+    with_compared_column,
 )
 from queryprof.findings.library_calls import (
     FILTERED,
@@ -369,7 +370,8 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
         return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside_spans < FEW):
         return ONE_QUERY[library]
-    return _one_query_text(library, parent, group.totals.rows_each or 0.0)
+    text = _one_query_text(library, parent, group.totals.rows_each or 0.0)
+    return with_compared_column(text, group.statement)
 
 
 def _one_query_text(library: str, parent: StatementGroup | None, rows_each: float) -> str:

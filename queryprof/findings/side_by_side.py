@@ -50,15 +50,20 @@ WORKS = 0.2
 """The main thread works if its CPU time is at least this share of the run."""
 
 
-def longest_gain_ns(group: StatementGroup, profile: Profile) -> float:
+def longest_gain_ns(group: StatementGroup, profile: Profile, is_awaited: bool = False) -> float:
     """Return the most time that the run can save without the group's executions in a background
     thread. If the main thread works at the same time, the main thread's own work remains. The
     result is infinite (no limit) if a call runs in the main thread or in a span, if the calls were
     handed to a thread or come from several processes, or if the main thread hardly works.
+
+    Args:
+        is_awaited: whether the driver hands its calls to a thread, and the program awaits them.
     """
     frames = {frame for one in profile.handoffs for frame in one.path[:1]}
     handed = any(frame in frames for one in group.members for frame in one.path)
-    if handed or len(group.process_ids) != 1 or any(one.span for one in group.members):
+    if handed or is_awaited or len(group.process_ids) != 1:
+        return inf
+    if any(one.span for one in group.members):
         return inf
     if any(one.thread.name == MAIN_THREAD for one in group.members):
         return inf

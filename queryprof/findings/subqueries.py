@@ -39,6 +39,11 @@ NOT_CORRELATED = (
     " ...))."
 )
 
+EXISTING = (
+    "Create an index on the columns that the subquery compares. Or find the keys in one query"
+    " first: key IN (SELECT ...), or for NOT EXISTS, key NOT IN (SELECT ...) without NULL."
+)
+
 RUNNING_TOTAL = (
     "Each row reads all rows before or after it again. Compute the running value with a window"
     " function, sum(...) OVER (PARTITION BY ... ORDER BY ...), in a subquery over all rows, and"
@@ -78,7 +83,9 @@ def find_correlated_subqueries(program: Program) -> Iterator[Finding | None]:
             fix_unless_plan_differs(
                 program,
                 group,
-                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
+                EXISTING
+                if "EXISTS" in {token.keyword for token in tokens_of(group.statement)}
+                else "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
                 f"{with_index if code or not program.index_help(group) else ''}.",
             ),
             code=code,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
-from queryprof.analysis.marks import INDEX, SCAN, marked_step
+from queryprof.analysis.marks import INDEX, SCAN, SORT_STEPS, marked_step
 from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import average, counted, scanned_rows_in_words
 from queryprof.analysis.units import rows_in_words as rows_of
@@ -135,9 +135,20 @@ def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
         return True
     is_by_order = index_help is None or index_help.is_other or index_help.sorts_less
     often = group.totals.executions > ONCE
+    if index_help and index_help.searches and _sorts_few_rows(group):
+        return False
     return (
         could_stop_early(group) and is_by_order and often and not is_chosen
     )  # find_temp_btree_sorts reports it
+
+
+def _sorts_few_rows(group: StatementGroup) -> bool:
+    """Return whether at most a quarter of the scanned rows reach the sort. A row that the query
+    skips takes at least two VM steps, and a row that it sorts at least SORT_STEPS more.
+    """
+    scanned = group.totals.full_scan_steps or 0.0
+    sorted_rows = ((group.totals.vm_steps or 0.0) - 2 * scanned) / SORT_STEPS
+    return sorted_rows <= scanned / 4
 
 
 def _scan_finding(

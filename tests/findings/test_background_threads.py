@@ -12,7 +12,7 @@ from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.side_by_side import IN_BACKGROUND
-from queryprof.model import Frame, Profile, Thread, ThreadUsage
+from queryprof.model import Frame, Profile, StackSample, Thread, ThreadUsage
 
 pytestmark = pytest.mark.once
 
@@ -71,3 +71,15 @@ def test_a_call_waits_for_the_thread_that_it_is_handed_to() -> None:
 
 def test_a_request_waits_for_its_thread() -> None:
     assert first(commits(WRITER, 900, "GET /")).severity is Severity.HIGH
+
+
+def test_the_program_awaits_the_calls_of_aiosqlite() -> None:
+    """Each connection has a thread of its own, whose first call no loop hands over."""
+    frame = Frame("connect", "/venv/site-packages/aiosqlite/core.py", 1, "library")
+    one = commits(WRITER, 407)
+    stacks = tuple(
+        StackSample(each.statement, (frame, *each.path), 64, each.self_ns)
+        for each in one.aggregates
+    )
+    found = first(replace(one, stack_samples=stacks))
+    assert (found.doubt, found.severity) == ("", Severity.HIGH)

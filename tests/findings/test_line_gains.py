@@ -61,7 +61,7 @@ def test_statements_of_one_call_are_one_finding() -> None:
 
 def test_two_calls_of_one_line_with_the_same_fix_are_one_finding() -> None:
     """A generic foreign key loads each object from one of two tables."""
-    other = "SELECT c FROM u WHERE d = ?"
+    other = "SELECT c FROM u WHERE b = ?"
     one = only(profile(loop(READ, 60, 60)))
     both = only(profile(loop(READ, 60, 60), loop(other, 60, 60)))
     assert both.gain_ns == 2 * one.gain_ns
