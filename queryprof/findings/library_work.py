@@ -13,6 +13,9 @@ from queryprof.sql.tokens import tokens_of
 USUAL_NS = {"sqlalchemy": 215_000}
 """The usual time of a line that reads an object by its key, by library (docs/cost.md)."""
 
+MIN_CPU = 0.8
+"""If the threads computed for a smaller share of the line's time, they waited for a processor."""
+
 MIN_FACTOR = 10
 """Work that takes this many times the usual time is unusual even on a slow machine."""
 
@@ -101,11 +104,14 @@ def _is_simple(statement: str) -> bool:
 
 def _processor_share(program: Program, group: StatementGroup) -> float:
     """Return the share of the run that the group's threads computed. The rest of the time, they
-    waited, for example for a processor of a busy machine.
+    waited, for example for a processor of a busy machine. The share is 0 if they computed less than
+    the line took.
     """
     threads = {one.thread for one in group.members}
     usage = [one for one in program.profile.thread_usage if one.thread in threads]
     computed_ns = sum(one.user_ns + one.system_ns for one in usage)
+    if computed_ns < MIN_CPU * group.total_line_ns:
+        return 0.0
     ids = {one.process_id for one in threads}
     walls_ns = sum(one.wall_ns for one in program.profile.processes if one.id in ids)
     return min(1.0, computed_ns / walls_ns) if walls_ns else 0.0

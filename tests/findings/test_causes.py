@@ -366,28 +366,6 @@ def test_a_subquery_that_an_index_serves_is_no_fault(inside: str, is_fault: bool
     assert all(each.fix == EXISTING for each in found if each.category == "correlated_subquery")
 
 
-def test_a_query_that_skips_most_rows_scans_and_one_that_keeps_them_sorts() -> None:
-    """A sorted row takes eight steps more than a row that the query skips (two steps)."""
-    statement = "SELECT a FROM t WHERE b = ? ORDER BY c LIMIT ?"
-    plan = "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"
-    served = IndexHelp(
-        tuple(plan.split("\n")),
-        code="CREATE INDEX t_b ON t (b, c);",
-        terms=("b", "c"),
-        sorts_less=True,
-    )
-    for steps, category in ((4 * 10_000, "full_scan"), (4 * 10_000 + 1, "temp_btree_sort")):
-        one = aggregate(statement, SITE, ns=400 * MS, count=50)._replace(
-            rows=50, vm_steps=50 * steps, full_scan_steps=50 * 10_000
-        )
-        profile = replace(profile_of(one), plans=(Plan(statement, "app.db", plan),))
-        (found,) = findings(profile, Knows(served), is_loop=False)
-        assert found.category == category
-        only_sorts = replace(served, searches=False)
-        (found,) = findings(profile, Knows(only_sorts), is_loop=False)
-        assert found.category == "temp_btree_sort"
-
-
 def test_an_order_that_no_index_has_is_no_fault() -> None:
     statement = "SELECT a FROM t ORDER BY length(a) LIMIT ?"
     one = aggregate(statement, SITE, ns=400 * MS, count=50)._replace(

@@ -86,6 +86,28 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     assert can_stop_early(group, dataclasses.replace(served, searches=True)) is True
 
 
+def test_a_query_that_skips_most_rows_scans_and_one_that_keeps_them_sorts() -> None:
+    """A sorted row takes eight steps more than a row that the query skips (two steps)."""
+    statement = "SELECT a FROM t WHERE b = ? ORDER BY c LIMIT ?"
+    plan = "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"
+    served = IndexHelp(
+        tuple(plan.split("\n")),
+        code="CREATE INDEX t_b ON t (b, c);",
+        terms=("b", "c"),
+        sorts_less=True,
+    )
+    for steps, category in ((4 * 10_000, "full_scan"), (4 * 10_000 + 1, "temp_btree_sort")):
+        one = aggregate(statement, SITE, ns=400_000_000, count=50)._replace(
+            rows=50, vm_steps=50 * steps, full_scan_steps=50 * 10_000
+        )
+        profile = dataclasses.replace(profile_of(one), plans=(Plan(statement, "app.db", plan),))
+        (found,) = findings(profile, Knows(served))
+        assert found.category == category
+        only_sorts = dataclasses.replace(served, searches=False)
+        (found,) = findings(profile, Knows(only_sorts))
+        assert found.category == "temp_btree_sort"
+
+
 @pytest.mark.parametrize(("name", "expected"), [("walk", True), ("card.<locals>.<genexpr>", False)])
 def test_two_generator_expressions_do_not_call_each_other(name: str, expected: bool) -> None:
     """They have the same name, and perhaps the same line."""
