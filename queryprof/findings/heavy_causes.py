@@ -304,8 +304,8 @@ def _single_row_writes_note(program: Program, group: StatementGroup) -> tuple[st
         return ()
     if group.threads < 2 and not group.overlaps:
         return ()
-    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
-    return (f"the statement changes single rows, from {where}",)
+    writers = "threads" if group.threads > 1 else "tasks"
+    return (f"concurrent {writers} change single rows with this statement",)
 
 
 def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:

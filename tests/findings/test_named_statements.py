@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+from findings.test_handed_gains import handed
 
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
@@ -239,6 +240,21 @@ def test_writes_of_one_row_that_wait_for_each_other(
     found = findings(replace(profile, systems={UPDATE_ONE: system}))
     message = [each for each in found if "until its COMMIT" in each.fix]
     assert [each.severity for each in message] == ([Severity.MEDIUM] if is_reported else [])
+
+
+@pytest.mark.parametrize(("threads", "kind"), [(2, "threads"), (1, "tasks")])
+def test_who_changes_the_same_rows_at_the_same_time(threads: int, kind: str) -> None:
+    """A driver without threads awaits the server, and the waits of its tasks overlap."""
+    rows = [
+        aggregate(UPDATE_ONE, SITE, ns=500 * MS, count=100)._replace(
+            rows=100, thread=Thread(1, f"T{number}")
+        )
+        for number in range(threads)
+    ]
+    waits = (handed(SITE, 100, 5 * MS),) * (threads == 1)
+    profile = replace(profile_of(*rows), systems={UPDATE_ONE: "postgresql"}, handoffs=waits)
+    (found,) = [each for each in findings(profile) if each.category == "lock_wait"]
+    assert found.evidence[-1] == f"concurrent {kind} change single rows with this statement"
 
 
 @pytest.mark.parametrize(
