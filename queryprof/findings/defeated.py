@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import SEARCHING
@@ -83,7 +83,7 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(totals.executions, 'execution')} read"
-                    f" {scanned_rows_in_words(read)} each to"
+                    f" {scanned_rows_in_words(read)}{each_if_several(totals.executions)} to"
                     f" return {average(totals.rows_each)}"
                 ),
                 reason.evidence,

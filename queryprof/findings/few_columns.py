@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -44,7 +44,7 @@ def find_unread_columns(program: Program) -> Iterator[Finding | None]:
         if not names or not _are_few_columns(group, names):
             continue
         runs = max(1, group.totals.statement_executions)
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         form = COLUMNS[library].format(
             quoted=", ".join(f'"{one}"' for one in names),
             flat=", flat=True" if len(names) == 1 else "",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, each_if_several, percent
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
@@ -94,9 +94,9 @@ def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
-                        f" block the event loop for {percent(min(1.0, share))} of the"
-                        f" {program.whole}"
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)}"
+                        f"{each_if_several(totals.executions)} blocked the event loop for"
+                        f" {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),
                 off_loop_advice(program, group.statement),
@@ -187,7 +187,7 @@ def _heavy_finding(
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     saved_ns = sum(map(_saved_ns, groups)) if _has_known_fix(group) else took_ns
-    each = " each" if runs > 1 else ""
+    each = each_if_several(runs)
     name, fix = _kind_and_advice(program, group, groups)
     system = program.report.profile.systems.get(group.statement, "")
     is_many = system == "duckdb" and _inserts_many(group)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
@@ -107,7 +107,7 @@ def _vm_steps_in_words(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
         f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
-        f"{' each' if totals.executions > 1 else ''} to return {rows_of(rows)}"
+        f"{each_if_several(totals.executions)} to return {rows_of(rows)}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from queryprof.analysis.plans import Steps, plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
@@ -69,8 +69,9 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} join about {average(made)} rows"
-                    f" each, of which DISTINCT keeps {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} joined about {average(made)} rows"
+                    f"{each_if_several(totals.executions)}, of which DISTINCT kept"
+                    f" {average(totals.rows_each)}"
                 ),
                 f"the query selects no column of {tables}",
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from queryprof.analysis.call_sites import Function
-from queryprof.analysis.units import average, counted, format_bytes
+from queryprof.analysis.units import average, counted, each_if_several, format_bytes
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -66,13 +66,14 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
         if _reads_unreturned_pages(group):
             continue
         library = program.timed_library(group.statement)
+        each = each_if_several(totals.executions)
         yield program.make_finding(
             "large_values",
             group,
             group.cost_ns * (1 - read / pages),
             (
-                f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
-                f"{average(pages)} page fetches each: {average(pages / read)} per row read",
+                f"{counted(totals.executions, 'execution')} with {rows_of(rows)}{each}",
+                f"{average(pages)} page fetches{each}: {average(pages / read)} per row read",
             ),
             LEAVE_OUT.get(library, "List only the columns that you need in SELECT.") + BEHIND,
             program.innermost_loop(group),

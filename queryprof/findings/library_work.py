@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, each_if_several
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
@@ -59,7 +59,7 @@ def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
         runs = max(1, group.totals.statement_executions)
         calls = {frame.function.rpartition(".")[2] for frame in program.library_frames(group)}
         fix = next((CALL_FIXES[one] for one in CALL_FIXES if one in calls), "")
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         yield program.make_finding(
             "heavy_query",
             group,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import average, counted, duration, percent, shorten
+from queryprof.analysis.units import average, counted, duration, each_if_several, percent, shorten
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -51,8 +51,10 @@ def find_server_scans(program: Program) -> Iterator[Finding | None]:
             continue
         scan = max(scans, key=lambda one: one.share)
         read = scan.table_rows or 0.0
-        executions = counted(group.totals.statement_executions, "execution")
-        returned = f" returned {rows_of(group.totals.rows_each or 0)} each" if group.reads else ""
+        runs = group.totals.statement_executions
+        executions = counted(runs, "execution")
+        rows = rows_of(group.totals.rows_each or 0)
+        returned = f" returned {rows}{each_if_several(runs)}" if group.reads else ""
         along = f" along {scan.index}" if scan.index else ""
         columns = scan.equals
         table = next(one for one in plan.tables if one.name == scan.table)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.marks import SCAN, SORT
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
@@ -61,9 +61,9 @@ def find_random_order(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} take"
-                    f" {average(totals.vm_steps or 0)} VM steps each to sort all rows and return"
-                    f" {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} took"
+                    f" {average(totals.vm_steps or 0)} VM steps{each_if_several(totals.executions)}"
+                    f" to sort all rows and return {average(totals.rows_each)}"
                 ),
             ),
             RANDOM_KEYS.format(sort='`.order_by("?")`' if is_of_django else "ORDER BY random()"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from queryprof.analysis.marks import INDEX, SCAN, marked_step
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.defeated import PREFIX
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
@@ -146,7 +146,7 @@ def _scan_finding(
         (
             (
                 f"{counted(totals.executions, 'execution')} read {scanned_rows_in_words(read)}"
-                f"{' each' if totals.executions > 1 else ''} to"
+                f"{each_if_several(totals.executions)} to"
                 f" {'change' if group.writes else 'return'} {average(returned)}"
                 f"{joined_rows_in_words(left.least, returned)}"
             ),
