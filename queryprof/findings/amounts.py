@@ -125,7 +125,7 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
 COMPUTED = "The added values may be properties that Python computes."
 MATCHING = "It is unknown how many rows match, and whether the attribute is a column."
 DOUBTS = {"sum": COMPUTED, "filter": MATCHING}
-NEEDED = "It is unknown whether the program needs all of the objects."
+NEEDED = "The program may need all objects."
 
 
 def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:

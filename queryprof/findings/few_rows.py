@@ -87,7 +87,7 @@ def find_n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
         if loop and loop.frame:
             evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
         if parent:
-            evidence.append(f"for the rows of {shorten(parent.statement, 80)}")
+            evidence.append(f"once per row of {shorten(parent.statement, 80)}")
         fix = one_query_advice(program, group, parent)
         yield _finding_without_gain(program, "n_plus_one", group, evidence, fix, loop)
 

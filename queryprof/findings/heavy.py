@@ -41,7 +41,7 @@ def off_loop_advice(program: Program, statement: str) -> str:
 def off_loop_addition(program: Program, statement: str) -> str:
     """Return the same advice as an addition to another fix."""
     return (
-        "or run it unchanged outside the event loop:"
+        "alternative fix: run the query unchanged outside the event loop:"
         f" {_async_driver_advice(program, statement)}asyncio.to_thread()"
     )
 
@@ -234,14 +234,14 @@ def _kind_and_advice(
     runs = sum(one.totals.executions for one in groups)
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
+        ("execution", f"{UNKNOWN_FAULT} Check the plan, and how often the statement runs."),
     )
     if _repeats_schema_changes(program, groups):
         fix = SAME_SCHEMA
     elif _is_schema_change(group) and len(groups) == 1 and runs > 1:
         fix = "The statement creates the same table or index each time: create it once."
     elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
-        fix = f"{UNKNOWN_FAULT} Check how often it runs."
+        fix = f"{UNKNOWN_FAULT} Check how often the statement runs."
     if _is_commit(group) and runs < FEW:
         fix = ONE_COMMIT
     if _is_single_insert(group):

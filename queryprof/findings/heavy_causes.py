@@ -74,9 +74,9 @@ NO_PLAN = (
 )
 READ_PLAN = " --dsn reads the plan."
 OTHER_REASONS = {
-    "SELECT": "the values have another type than the column, such as a Decimal for an integer",
-    "UPDATE": "a trigger reads a table",
-    "DELETE": "the columns that refer to this table have none",
+    "SELECT": "the values may have another type than the column (Decimal instead of int)",
+    "UPDATE": "a trigger may read a table",
+    "DELETE": "the columns that refer to this table may have no index",
 }
 OTHER_TYPE = (
     "The server's plan searches an index, which does not take this long. Check the types of the"
@@ -96,7 +96,7 @@ class HeavyStatementCause:
     fix: str
     gain_ns: int
     evidence: tuple[str, ...] = ()
-    doubt: str = "It is unknown whether the program needs all of this work."
+    doubt: str = "The program may need all of this work."
     category: str = "heavy_query"
     most: Severity = Severity.MEDIUM
 
@@ -143,7 +143,9 @@ UNION_SHARE = 0.55
 
 UNION = "UNION compares all columns of its rows, to return equal rows once"
 UNION_FIX = "If no two of these rows can be equal, write UNION ALL."
-RECURSION = "its recursive part has UNION ALL: a row that several paths reach is computed for each"
+RECURSION = (
+    "the recursive part uses UNION ALL, so a row that several paths reach is computed once per path"
+)
 RECURSION_FIX = (
     "If several paths may reach the same row, write UNION in place of UNION ALL, and select only"
     " the key there: SQLite then computes each row once."
@@ -371,10 +373,10 @@ def _spill_note(group: StatementGroup) -> tuple[str, ...]:
     is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
     if not (group.writes and is_much and is_both):
         return ()
-    moved = f"{format_bytes(files.read_bytes)} read and {format_bytes(files.written_bytes)} written"
     return (
         (
-            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
-            " its time"
+            f"before the commit, the statement read {format_bytes(files.read_bytes)} and wrote"
+            f" {format_bytes(files.written_bytes)}, which took"
+            f" {percent(moved_ns / max(1, group.work_ns))} of its time"
         ),
     )

@@ -59,10 +59,9 @@ def find_bad_index_choices(program: Program) -> Iterator[Finding | None]:
                     group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
                     (
                         (
-                            f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
-                            f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
-                            f" {other.name} ({', '.join(other.columns)}) also fits, but SQLite"
-                            " has no statistics to choose it"
+                            f"{_vm_steps_in_words(totals)} with {', '.join(sorted(used))};"
+                            f" {other.name} ({', '.join(other.columns)}) also fits, but without"
+                            " statistics SQLite does not choose it"
                         ),
                     ),
                     (

@@ -123,14 +123,15 @@ def find_large_row_updates(program: Program) -> Iterator[Finding | None]:
             max(0, group.work_ns + sum(one.work_ns for one in commits) - synced_ns),
             (
                 (
-                    f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
+                    f"{counted(rows, 'row')} changed one by one; each change and its commit write"
                     f" {format_bytes(written / rows)}"
-                    + f" and fetches {average(group.totals.page_fetches or 0)} pages"
+                    + f" and fetch {average(group.totals.page_fetches or 0)} pages"
                     * is_read
                 ),
             ),
             "An UPDATE reads the whole row, with its large values, and writes what has changed."
-            " Keep the changing parts in rows of their own, and INSERT or UPDATE one of these.",
+            " Move the parts that change to a separate table, and INSERT or UPDATE only those"
+            " rows.",
             program.innermost_loop(group),
             doubt="" if is_read else "It is unknown whether the whole value changes each time.",
         )

@@ -237,16 +237,16 @@ def _loop_evidence(
         )
     if parent:
         yield (
-            f"{'as' if parent.rows == runs else 'about as'} often as"
-            f" {shorten(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+            f"{'once' if parent.rows == runs else 'about once'} per row of"
+            f" {shorten(parent.statement, 80)} ({average(parent.totals.rows)} rows"
             f" in {counted(parent.totals.executions, 'execution')})"
         )
     if not program.library_note(group) and (others := program.other_reads_of_line(group)):
-        yield f"the line also executes, as often: {shorten(others[0].statement, 80)}"
+        yield f"the line runs another query equally often: {shorten(others[0].statement, 80)}"
     if loop and loop.frame:
         place = f"in line {loop.frame.line} of {loop.frame.function}"
         calls_itself = is_recursion(loop, group)
-        yield f"it calls itself {place}" if calls_itself else f"the loop is {place}"
+        yield f"recursion {place}" if calls_itself else f"the loop is {place}"
 
 
 def _compares_patterns_alone(group: StatementGroup) -> bool:
@@ -262,7 +262,7 @@ def line_time_in_words(program: Program, group: StatementGroup) -> str:
     runs = max(1, group.totals.statement_executions)
     said = ""
     if group.handed_ns:
-        said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
+        said = f"; passing each call to a thread and back takes {duration(group.handed_ns / runs)}"
     if group.line_ns is not None:
         return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
     library = program.timed_library(group.statement)
@@ -374,7 +374,7 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
 
 def _one_query_text(library: str, parent: StatementGroup | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
-        return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
+        return f"Load all rows before the loop {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASS_THROUGH_LIBRARIES):
         return (
             f"{library} executes the query. Check its documentation for a call that fetches many"
@@ -382,8 +382,8 @@ def _one_query_text(library: str, parent: StatementGroup | None, rows_each: floa
         )
     if parent and rows_each > MANY_ROWS:
         return (
-            "Join the two queries. One WHERE ... IN (...) that reads this many rows of each may"
-            " take longer than now."
+            "Join the two queries. With this many rows per item, one WHERE ... IN (...) may be"
+            " slower than the loop."
         )
     if parent:
         return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."

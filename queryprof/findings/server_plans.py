@@ -38,7 +38,7 @@ must have had another plan.
 MAX_CHARACTERS = 200
 """The most characters of a filter to show."""
 
-GENERIC = "The plan is for any values: the server may choose another plan for some."
+GENERIC = "This is the generic plan: for some values, the server may choose another."
 NOT_PROVED = f"{GENERIC} Create the index, then use EXPLAIN to see whether the server uses it."
 
 
@@ -107,12 +107,13 @@ def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - MIN_ROW_NS / (group.steady_ns / rows)),
             (
                 (
-                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each:"
-                    " more than the plan accounts for"
+                    f"{counted(rows, 'row')} changed in {duration(group.steady_ns / rows)}"
+                    f"{each_if_several(rows)}, longer than the plan explains"
                 ),
                 *(
                     f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the"
-                    f" table and has no index: it reads {rows_of(one.rows or 0)} for each"
+                    f" table and has no index: the server reads {rows_of(one.rows or 0)} per"
+                    " changed row"
                     for one in keys
                 ),
                 *server_time_note(program, group),

@@ -94,7 +94,7 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
             continue  # find_n_plus_one proposes one query with one sort
         takes_few = limited or (index_sorts_less(program, group) and _sorts_for_few_rows(group))
         may_be_few = bool(limited and scanned) and can_stop_early(group, index_help) is None
-        read = f", and reads {scanned_rows_in_words(scanned)}," if scanned else ""
+        read = f" and read {scanned_rows_in_words(scanned)}" if scanned else ""
         if totals.executions <= ONCE or not (
             limited or group.given.repeats or totals.executions > 10
         ):
@@ -106,8 +106,9 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
             * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORTED),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
-                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')} each took"
+                    f" {average(totals.vm_steps)} VM steps{read} to return"
+                    f" {rows_of(totals.rows_each or 0)}"
                 ),
                 marked_plan_step(group, SORT),
             ),

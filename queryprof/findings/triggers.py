@@ -37,14 +37,15 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
             continue
         names = ", ".join(shorten(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
         more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
+        kind, each = "trigger" if len(fired) == 1 else "triggers", duration(worked_ns / rows)
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
         yield program.make_finding(
             "trigger_work",
             group,
             worked_ns,
             (
-                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
-                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
+                f"{counted(rows, 'row')} took {each} each, not counting file I/O",
+                f"the statement fires the {kind} {names}{more}",
             ),
             (
                 "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from queryprof.analysis.marks import INDEX, SCAN, marked_step
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
+from queryprof.analysis.units import (
+    average,
+    counted,
+    each_if_several,
+    each_of_in_words,
+    scanned_rows_in_words,
+)
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.defeated import PREFIX
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
@@ -40,8 +46,8 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 MANY_LOOKED_UP = 100
-"""At this many rows or more, a covering index saves more than an index on the compared columns:
-0.99 instead of 0.79 for 400 of 40,000 rows.
+"""If an index leaves this many rows or more, a covering index saves more time: 99% instead of 79%
+for 400 of 40,000 rows.
 """
 
 ONCE = 2
@@ -63,8 +69,8 @@ def find_automatic_indexes(program: Program) -> Iterator[Finding | None]:
             * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each builds an index of"
-                    f" {rows_of(built)} and drops it"
+                    f"{counted(totals.executions, 'execution')} each built an index of"
+                    f" {rows_of(built)} and dropped it"
                 ),
                 marked_plan_step(group, INDEX),
             ),
@@ -262,14 +268,13 @@ def _indirect_scan_finding(program: Program, group: StatementGroup) -> Finding |
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"each of {counted(totals.executions, 'execution')} scans"
-                f" {scanned_rows_in_words(totals.full_scan_steps or 0)} in full, although the"
-                " statement"
-                " itself scans nothing"
+                f"{each_of_in_words(totals.executions, 'execution')} scanned"
+                f" {scanned_rows_in_words(totals.full_scan_steps or 0)}, although the statement's"
+                " own plan has no scan"
             ),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
-        " index on the column that the trigger compares, or on the referring column"
+        "A trigger on the written table, or a foreign key that refers to it, scans a table. Create"
+        " an index on the column that the trigger compares, or on the referring column"
         " (REFERENCES).",
         program.innermost_loop(group),
     )
@@ -284,7 +289,7 @@ def fix_unless_plan_differs(program: Program, group: StatementGroup, fix: str) -
         (step.strip() for step in index_help.plan if "INDEX" in step), index_help.plan[0].strip()
     )
     return (
-        f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
+        f"The schema or the statistics of ANALYZE have changed: the plan is now {step}. Record"
         " again."
     )
 
@@ -343,8 +348,8 @@ def groups_with_mark(program: Program, kind: str) -> Iterator[StatementGroup]:
 def _planned_elsewhere_note(group: StatementGroup) -> str:
     if not group.planned_here:
         return ""
-    by = f" by SQLite {group.planned_by}, not the program's" if group.planned_by else ""
-    return f" (planned on an empty copy of its schema{by})"
+    by = f" by SQLite {group.planned_by}; the program uses another version"
+    return f" (planned on an empty copy of the schema{by * bool(group.planned_by)})"
 
 
 def marked_plan_step(group: StatementGroup, kind: str) -> str:
@@ -353,4 +358,4 @@ def marked_plan_step(group: StatementGroup, kind: str) -> str:
         at = marked_step(plan, kind)
         if at is not None:
             return plan[at].strip() + (_planned_elsewhere_note(group))
-    return "its plan is unknown"
+    return "the plan is unknown"

@@ -11,14 +11,14 @@ from queryprof.analysis.plans import Steps
 from queryprof.sql.triggers import Trigger
 
 NO_INDEX = (
-    "No helpful index on its plain columns was found. Compare columns as they are stored, or"
-    " create an index on the compared expression (--prove tries those with values in them)."
+    "No index on the table's plain columns helps. Compare columns as they are stored, or create an"
+    " index on the compared expression (--prove also tries expressions that contain values)."
 )
 """The sentence for a statement that no index helps, with a known schema."""
 
 IN_ORDER = (
-    "SQLite reads it in the order of an existing index, and uses no index on the compared"
-    " columns instead: --prove measures the indexes that may help."
+    "SQLite reads the table in the order of an existing index, and would ignore an index on the"
+    " compared columns. --prove measures the indexes that may help."
 )
 """The sentence for a plan that reads a whole index in order. The planner may choose otherwise with
 statistics.
@@ -97,8 +97,8 @@ def partial_index_note(served: IndexHelp | None) -> tuple[str, ...]:
     name, condition, _ = served.partial
     return (
         (
-            f"the index {name} has only the rows WHERE {condition}: if it needs only these,"
-            " write the condition as in the index, with its value in the text"
+            f"the index {name} has only the rows WHERE {condition}: if the statement needs only"
+            " these rows, copy the condition into its WHERE, with a literal value"
         ),
     )
 

@@ -115,7 +115,7 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
     assert bool(found) == is_better
     for one in found:
         assert one.code == WIDE
-        assert f"made of about {taken:,}" in one.evidence[0]
+        assert f"computed from about {taken:,} rows" in one.evidence[0]
 
 
 @pytest.mark.parametrize(("rows", "severity"), [(499, "high"), (500, "medium")])

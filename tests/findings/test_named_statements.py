@@ -116,16 +116,16 @@ def test_a_view_whose_name_is_not_in_the_plan() -> None:
     assert "computes all rows of a view" in found.evidence[1]
 
 
-@pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
+@pytest.mark.parametrize(
+    ("count", "fix"), [(1, "how often the statement runs"), (5, "create it once")]
+)
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
     (found,) = findings(profile_of(made))
     assert fix in found.fix
 
 
-@pytest.mark.parametrize(
-    ("syncs", "fix"), [(99, "knows no specific cause"), (100, "one transaction")]
-)
+@pytest.mark.parametrize(("syncs", "fix"), [(99, "No known cause"), (100, "one transaction")])
 def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
     """There are a hundred changes of two tables. In separate transactions, each would sync a
     file.

@@ -48,7 +48,9 @@ def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> No
         [won] * (won > 0), rel=0.1
     )
     assert all(each.doubt == "" and each.severity == "high" for each in found)
-    assert all((f"made of about {rows}" in each.evidence[0]) == (rows > 1) for each in found)
+    assert all(
+        (f"computed from about {rows} rows" in each.evidence[0]) == (rows > 1) for each in found
+    )
 
 
 @pytest.mark.parametrize(
