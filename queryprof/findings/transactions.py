@@ -45,11 +45,11 @@ NEAR_FRAMES = 2
 """A statement and its commit are near within this many frames: the function and its caller."""
 
 MOVE_WAITS_OUT = (
-    "The program mostly waits for something else: keep slow work out of the transaction, and"
-    " note that a rollback does not undo what happens outside the database."
+    "The program mostly waits between these writes. Keep slow work out of the transaction. A"
+    " rollback does not undo effects outside the database."
 )
 CLAIMS = (
-    "The loop claims one row at a time, which other workers must see: then each claim needs its"
+    "The loop may claim jobs that other workers must see as taken. Then each claim needs its own"
     " commit."
 )
 
@@ -111,7 +111,7 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
         syncs, sync_ns = sum(one.syncs for one in synced), sum(one.sync_ns for one in synced)
         evidence, fix = [f"{counted(writes, 'write')}, {found.words}"], found.fix
         if syncs:
-            evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+            evidence.append(f"{counted(syncs, 'file sync')} took {duration(sync_ns)}")
         if not has_own and found.cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slowest_commit_note(commits)
             fix += EXPIRES.get(program.library(group.statement), "")
@@ -136,12 +136,12 @@ def _commits_per_write(
     """Return the commits of writes that are transactions of their own."""
     # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single transaction.
     is_each_synced = 2 * group.files.syncs >= number
-    alone = "" if has_others else " (no BEGIN before them)"
+    alone = "" if has_others else " (no BEGIN)"
     return _Commits(
         group.files.sync_ns * is_each_synced + group.files.write_ns,
         number,
         (
-            f"each is its own transaction{alone}"
+            f"each in its own transaction{alone}"
             if number == _write_count(group)
             else f"{counted(number, 'separate transaction')}{alone}"
         ),
@@ -340,8 +340,8 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
                     f"{counted(len(alone), 'statement')} in this function,"
                     f" {counted(number, 'execution')}"
                 ),
-                "each is its own transaction (no BEGIN before them)",
-                f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
+                "each execution is its own transaction (no BEGIN)",
+                f"{counted(syncs, 'file sync')} took {duration(sync_ns)}",
             ),
             "Put one transaction around these statements: BEGIN before the first, COMMIT after the"
             f" last. {MEANWHILE}",
@@ -358,12 +358,10 @@ def _job_claim_doubt(program: Program, group: StatementGroup, by_function: Group
 
 
 def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, Severity]:
-    """Return the doubt about commits with this many writes and rows each, and the highest
-    severity.
-    """
+    """Return the doubt about commits with this many writes and rows, and the highest severity."""
     if rows_each >= BATCH_ROWS:
         return (
-            (f"Each commit has {average(rows_each)} rows: a batch, after which others can write."),
+            f"Each commit writes a batch of {average(rows_each)} rows. Others can write after it.",
             Severity.LOW,
         )
     if writes_each <= 1.5:
