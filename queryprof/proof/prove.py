@@ -375,13 +375,11 @@ def _measure_pair(
 def _row_difference_reason(query: RecordedQuery, rows: Sequence[int]) -> str:
     """Return why the rows may differ. Often, the ORDER BY does not distinguish some rows."""
     if clauses_of(query.statement).limits:
-        return (
-            "other rows are returned: LIMIT cuts among rows that its ORDER BY does not distinguish"
-        )
+        return "the rows differ: ORDER BY does not fix which rows come before the LIMIT"
     if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
         stops = "may stop" if query.samples[0].is_drawn else "stops"
         return (
-            f"other rows are returned: the program {stops} reading before the last, and no ORDER BY"
-            " decides which come first"
+            f"the rows differ: the program {stops} reading early, and no ORDER BY fixes which rows"
+            " come first"
         )
-    return "other rows are returned"
+    return "the rows differ"

@@ -208,7 +208,7 @@ def _add_samples(
             return sampled_query(reason=f"it reads {missing[1]}, a virtual table")
         return sampled_query(reason=str(error))
     if query.inserts_into:
-        return sampled_query((), used, "an INSERT is measured by its table")
+        return sampled_query((), used, "INSERTs are measured per table, not per statement")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
