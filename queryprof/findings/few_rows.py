@@ -15,8 +15,8 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import note_without_reader
 from queryprof.findings.loop_shapes import is_queue_read
+from queryprof.findings.n_plus_one import one_query_advice, parent_query
 from queryprof.findings.program import Program
-from queryprof.findings.queries import one_query_advice, parent_query
 from queryprof.model import CallPath
 from queryprof.operations import STATEMENT_OPERATIONS
 

@@ -73,7 +73,7 @@ NO_PLAN = (
     " missing, or {other}."
 )
 READ_PLAN = " --dsn reads the plan."
-OTHER_REASONS = {
+OTHER_REASON_BY_VERB = {
     "SELECT": "the values may have another type than the column (Decimal instead of int)",
     "UPDATE": "a trigger may read a table",
     "DELETE": "the columns that refer to this table may have no index",
@@ -338,7 +338,7 @@ def is_slow_on_server(program: Program, group: StatementGroup) -> bool:
     """
     runs = group.totals.executions
     is_server = program.report.profile.systems.get(group.statement, "") in SERVERS
-    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASONS
+    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASON_BY_VERB
     return is_server and is_of_few and group.work_ns >= LONG_WRITE_NS * runs > 0
 
 
@@ -346,7 +346,7 @@ def _slow_server_note(program: Program, group: StatementGroup) -> str:
     plan = program.server.plans.get(group.statement)
     if group.reads and plan and not plan.scans:
         return OTHER_TYPE
-    return NO_PLAN.format(other=OTHER_REASONS[group.verb]) + READ_PLAN * (plan is None)
+    return NO_PLAN.format(other=OTHER_REASON_BY_VERB[group.verb]) + READ_PLAN * (plan is None)
 
 
 def _rereading_note(group: StatementGroup) -> tuple[str, ...]:

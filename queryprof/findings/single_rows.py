@@ -10,13 +10,13 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import is_slow_on_server
 from queryprof.findings.libraries import ONE_CHANGE, ONE_DELETE, ONE_INSERT
 from queryprof.findings.library_calls import batched_call_advice
-from queryprof.findings.program import Program
-from queryprof.findings.queries import (
+from queryprof.findings.n_plus_one import (
     FEW,
     line_time_in_words,
     parent_query,
     repeats_by_statement_site,
 )
+from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.transactions import has_own_commits
 

@@ -103,7 +103,7 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
             "temp_btree_sort",
             group,
             group.steady_ns
-            * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORTED),
+            * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORT_SAVED_SHARE),
             (
                 (
                     f"{counted(totals.executions, 'execution')} each took"

@@ -99,7 +99,7 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
             yield _indirect_scan_finding(program, group)
             continue
         index_help = program.index_help(group)
-        if _must_read_all(group, index_help):
+        if _needs_all_rows(group, index_help) or _is_sort_finding(group, index_help):
             continue
         if group.writes and index_help and not (index_help.code or index_help.is_other):
             if not any("CORRELATED" in step for plan in group.plans for step in plan):
@@ -116,17 +116,19 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
         yield _scan_finding(program, group, index_help)
 
 
-def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
-    """Return whether a statement must read all rows, or reads them in order and stops early."""
+def _needs_all_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
+    """Return whether a statement has to read all rows: it chooses none, or OFFSET skips many."""
     finds_end = bool(index_help and index_help.finds_end)
-    is_chosen = reads_skipped_rows(group, index_help)
-    if not (group.clauses.chooses or finds_end) or (group.skips_many_rows and not is_chosen):
-        return True
+    is_skipping = group.skips_many_rows and not reads_skipped_rows(group, index_help)
+    return not (group.clauses.chooses or finds_end) or is_skipping
+
+
+def _is_sort_finding(group: StatementGroup, index_help: IndexHelp | None) -> bool:
+    """Return whether find_temp_btree_sorts reports the statement."""
     is_by_order = index_help is None or index_help.is_other or index_help.sorts_less
-    often = group.totals.executions > ONCE
-    return (
-        could_stop_early(group) and is_by_order and often and not is_chosen
-    )  # find_temp_btree_sorts reports it
+    is_frequent = group.totals.executions > ONCE
+    is_chosen = reads_skipped_rows(group, index_help)
+    return could_stop_early(group) and is_by_order and is_frequent and not is_chosen
 
 
 def _scan_finding(

@@ -46,13 +46,13 @@ class RowSteps:
         left_out: the comparisons that skip rows, in the order of their execution.
         inner: VM steps of a row until an inner loop starts; None without an inner loop.
         taken: VM steps of a row that no comparison skips.
-        once: VM steps per execution, outside the scan.
+        steps_outside_scan: VM steps per execution, outside the scan.
     """
 
     left_out: tuple[SkippingComparison, ...]
     inner: int | None
     taken: int
-    once: int
+    steps_outside_scan: int
 
     def estimate_remaining_rows(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
@@ -76,7 +76,7 @@ class RowSteps:
         taken = known or 0.0
         passed = self.inner or self.taken
         further = [*costs[served:], passed] if known is None else costs[served:]
-        more = steps - self.once - taken * self.taken
+        more = steps - self.steps_outside_scan - taken * self.taken
         bounds = [
             taken + max(0.0, more - (read - taken) * before) / max(1, after - before)
             for before, after in ((costs[served - 1], further[-1]), (costs[0], further[0]))

@@ -96,7 +96,9 @@ def test_without_such_an_index_groups_are_not_reported(served: IndexHelp) -> Non
     assert covered(GROUPS, served, 40_000) == []
 
 
-OF_ROW = RowSteps((SkippingComparison(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
+OF_ROW = RowSteps(
+    (SkippingComparison(frozenset({"b"}), 3),), inner=None, taken=5, steps_outside_scan=10
+)
 
 
 @pytest.mark.parametrize(

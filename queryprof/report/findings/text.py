@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.units import duration, percent
 from queryprof.findings.finding import CATEGORIES, Finding, Severity
-from queryprof.findings.whole import BUSY
+from queryprof.findings.whole import SERVER_BUSY_TIME
 from queryprof.report.places import Places
 
 
@@ -71,7 +71,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
 
 def server_hint(findings: Sequence[Finding]) -> str:
     """Return advice to mark a server's requests for more precise findings; "" if not needed."""
-    if not any(one.whole == BUSY for one in findings):
+    if not any(one.whole == SERVER_BUSY_TIME for one in findings):
         return ""
     return (
         "Its requests are not marked: wrap the application in queryprof.WsgiMiddleware or"

@@ -42,7 +42,7 @@ from queryprof.findings.loop_shapes import (
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
-from queryprof.findings.whole import RAN
+from queryprof.findings.whole import PROGRAM_BUSY_TIME
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
 
@@ -74,15 +74,15 @@ loop, a query with more rows needs no fix.
 
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
-FOLLOWING = (
+PREVIOUS_ROW_FIX = (
     "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise,"
     " the program needs these queries."
 )
-ARRIVES = (
+ARRIVING_ITEMS_DOUBT = (
     "The program mostly waits. Items that arrive one by one, such as messages, cannot be fetched at"
     " once."
 )
-FOLLOWS = "Each query needs a value from the row before."
+PREVIOUS_ROW_DOUBT = "Each query needs a value from the row before."
 
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
@@ -184,7 +184,7 @@ def _loop_finding(
     calls_itself = is_recursion(loop, group)
     follows = not in_spans and not parent and needs_previous_row(program, loop, group)
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
-    arrives = program.whole == RAN and not in_spans and not parent
+    arrives = program.whole == PROGRAM_BUSY_TIME and not in_spans and not parent
     in_request = not in_spans and not parent and is_in_request(program, group)
     walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # once per row that it returned
     finding = program.make_finding(
@@ -195,7 +195,7 @@ def _loop_finding(
         * (1 - 1 / max(runs, 1)),
         tuple(_loop_evidence(program, group, loop, parent, in_spans)),
         first_text_if_true(
-            (follows, FOLLOWING),
+            (follows, PREVIOUS_ROW_FIX),
             (calls_itself and not parent, RECURSIVE),
             (True, one_query_advice(program, group, parent)),
         )
@@ -204,8 +204,8 @@ def _loop_finding(
         doubt=parallel_threads_doubt(group)
         or first_text_if_true(
             (in_tasks, SIDE_BY_SIDE),
-            (follows, FOLLOWS),
-            (arrives, ARRIVES),
+            (follows, PREVIOUS_ROW_DOUBT),
+            (arrives, ARRIVING_ITEMS_DOUBT),
             (in_request, IN_A_REQUEST),
             (
                 not (in_spans or parent or walks or _loads_lazily(program, group)),
