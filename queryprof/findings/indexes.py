@@ -59,7 +59,7 @@ def find_bad_index_choices(program: Program) -> Iterator[Finding | None]:
                     group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
                     (
                         (
-                            f"{_vm_steps_in_words(totals)} with {', '.join(sorted(used))};"
+                            f"{_vm_steps_in_words(totals)} using {', '.join(sorted(used))};"
                             f" {other.name} ({', '.join(other.columns)}) also fits, but without"
                             " statistics SQLite does not choose it"
                         ),

@@ -270,9 +270,7 @@ def test_what_is_changed_for_each_row_of_a_query_names_it(parent_rows: int) -> N
         for one in findings(profile_of(parent, change._replace(rows=100)))
         if one.category == "single_changes"
     )
-    assert found.fix.startswith(
-        "If SQL can compute the new values, change all rows with one UPDATE"
-    )
+    assert found.fix.startswith("If SQL can compute the new values, change all rows")
     message = "once per row of SELECT id FROM p (100 rows)"
     assert (message in found.evidence) == (parent_rows == 100)
 
