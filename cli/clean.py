@@ -42,10 +42,10 @@ def _print_left(found: Iterable[RegionLeft]) -> None:
     for trace, left in ranked[:SHOWN]:
         size = format_bytes(sum(one.used_bytes for one in left))
         files = " ".join(one.path for one in left[:SHOWN]) + " ..." * (len(left) > SHOWN)
-        what = f"{counted(len(left), 'recording')}, {size}, of {trace}{_why_not_saved(trace)}"
-        click.echo(escape_control_characters(f"left: {what}: {files}"))
+        what = f"{counted(len(left), 'recording')} ({size}) of {trace}{_why_not_saved(trace)}"
+        click.echo(escape_control_characters(f"not saved: {what}: {files}"))
     if len(ranked) > SHOWN:
-        click.echo(f"left: the recordings of {counted(len(ranked) - SHOWN, 'other trace')}")
+        click.echo(f"not saved: the recordings of {counted(len(ranked) - SHOWN, 'other trace')}")
 
 
 def _why_not_saved(trace: str) -> str:

@@ -20,10 +20,10 @@ from queryprof.cli.fleet_extra import fleet_extra_imports
     help="Delete whole days that ended at least this long ago.",
 )
 def compact(place: str, keep_s: float | None) -> None:
-    """Merge the files of each day that ended two or more days ago into one file per table.
+    """Merge each day's files into one file per table, two days after the day ended.
 
-    Safe to kill, to run twice at once, or to run together with `fleet ship`. A run a day later
-    deletes the merged files.
+    Safe to kill, to run twice at once, or to run together with `fleet ship`. A run at least a day
+    later deletes the original files.
     """
     with fleet_extra_imports():
         from queryprof.fleet.compaction import Compaction

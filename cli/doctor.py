@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def doctor(cleans: bool) -> None:
     """Show what queryprof can measure here.
 
-    A killed process leaves its figures in shared memory, and this command lists them. With --clean,
-    queryprof makes its trace and frees the memory. It prints the files that it cannot save, because
-    the directory of the trace is gone or read-only.
+    Also list the recordings that killed processes left in shared memory. --clean writes their
+    traces and frees the memory. It prints the files that it cannot save because the trace's
+    directory is gone or read-only.
     """
     if cleans:
         from queryprof.cli.clean import clean
@@ -95,7 +95,7 @@ def doctor(cleans: bool) -> None:
         *([("windows", _windows_line(settings))] if settings.window_ns else []),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
         ("startup", _startup_line()),
-        *[("left", text) for text in _leftover_lines()],
+        *[("unsaved", text) for text in _leftover_lines()],
     ]
     for name, text in lines:
         click.echo(escape_control_characters(f"{name:<11} {text}"))

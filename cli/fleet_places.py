@@ -45,9 +45,11 @@ class ReadingNotes:
         self.left_out += store.left_out
         if store.repeated:
             windows = counted(store.repeated, "window")
-            are = "is" if store.repeated == 1 else "are"
-            where = "in more than one file, or a host's clock was set back"
-            self._others.append(f"{windows} {are} {where}: the figures count every copy")
+            are, they = ("is", "it is") if store.repeated == 1 else ("are", "they are")
+            self._others.append(
+                f"{windows} {are} counted more than once: {they} in several files, or a host's"
+                " clock was set back"
+            )
         if store.lost:
             were, are = ("was", "is") if store.lost == 1 else ("were", "are")
             self._others.append(

@@ -26,7 +26,7 @@ from queryprof.errors import QueryprofError
     "commands",
     multiple=True,
     metavar="COMMAND",
-    help="Command that the agent may record, word for word (repeatable).",
+    help="Exact command that the agent may record (repeatable).",
 )
 @click.option(
     "--parameters",

@@ -229,12 +229,12 @@ def _ranking_title(rows: list[dict[str, Any]], by: str) -> str:
     from queryprof.analysis.units import count, counted, duration, percent
 
     first = rows[0]
-    what = {"few": "pairs of statement and line", "site": "call sites"}.get(by, f"{by}s")
+    what = {"few": "statement and line pairs", "site": "call sites"}.get(by, f"{by}s")
     shown = sum(row["share"] or 0.0 for row in rows)
     whole = duration(first["all_seconds"] * 1e9)
     hosts = counted(max(row["hosts"] for row in rows), "host")
     return (
-        f"The vital few: {len(rows):,} of {count(first['all_groups'])} {what} make up"
+        f"The vital few: {len(rows):,} of {count(first['all_groups'])} {what} account for"
         f" {percent(shown)} of {whole} in the database, on up to {hosts}"
         + (f" ({first['vital_groups']:,} make up 80%)" if first["vital_groups"] > len(rows) else "")
     )
@@ -248,7 +248,7 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: 
         _print_json({**asdict(comparison), "worse": worse})
         return
     sections = (
-        ("Slower on the hosts", terminal.slower_statement_cards, comparison.slower),
+        ("Slower", terminal.slower_statement_cards, comparison.slower),
         ("More VM steps in each execution", terminal.vm_step_cards, comparison.more_steps),
         ("Executed more often", terminal.executions_per_span_cards, comparison.requests),
         ("New plans", terminal.new_plan_cards, comparison.plans),
@@ -265,11 +265,11 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: 
     verdict = ", ".join(f"{gate} {number:,}" for gate, number in worse.items())
     click.echo()
     click.echo(
-        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear:"
-        " fewer than 8 hosts per side, hosts that differ too much, or a rank test that disagrees"
+        f"{counted(comparison.same, 'statement')} unchanged; {comparison.unclear:,} unclear"
+        " (fewer than 8 hosts per side, hosts too different, or contradicted by a rank test)"
     )
     for gate, why in comparison.unchecked_gates.items():
-        click.echo(f"not known: {gate}: {why}")
+        click.echo(f"not checked: {gate}: {why}")
     click.echo(f"worse: {verdict}" if worse else "nothing got worse")
 
 

@@ -97,8 +97,8 @@ def _read_all_traces(given: str, traces: Sequence[str]) -> Profile:
 
 def several_traces_note(processes: int) -> str:
     """Return a line about processes that are in several traces."""
-    verb = "process is" if processes == 1 else "processes are"
-    return f"{processes:,} {verb} in more than one trace, and counted each time"
+    one, several = "process is in several traces and is", "processes are in several traces and are"
+    return f"{processes:,} {one if processes == 1 else several} counted once per trace"
 
 
 def _process_count(count: int) -> str:
@@ -111,9 +111,8 @@ def _print_size_advice(given: str, profile: Profile) -> None:
 
     if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:
         print_message(
-            f"{profile.process_count:,} processes with {len(profile.aggregates):,} sums:"
-            f" queryprof merge --collapse SMALL.qprof {given} makes a trace that loads"
-            " faster"
+            f"{profile.process_count:,} processes with {len(profile.aggregates):,} rows load"
+            f" slowly; for a smaller trace, run: queryprof merge --collapse SMALL.qprof {given}"
         )
 
 

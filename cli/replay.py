@@ -132,7 +132,7 @@ def _print_summary(
             "! the workload is incomplete: it reached its size limit, or its end is missing"
         )
     for reason, many in first.left_out.most_common(MAX_REASONS):
-        lines.append(f"! {counted(many, 'execution')} skipped: it {reason}")
+        lines.append(f"! {counted(many, 'execution')} skipped: the statement {reason}")
     if not others:
         lines.append("rows: equal in all rounds" if first.digests else "rows: none were compared")
     for line in lines:

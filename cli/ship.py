@@ -62,7 +62,7 @@ class CommandWithProgram(click.Command):
     type=SIZE,
     default="1GB",
     show_default=True,
-    help="Disk space for windows that wait for a store that is down.",
+    help="Maximum disk space for unsent windows while the store is down.",
 )
 @click.option("--anonymize", is_flag=True, help="Send hashes of statements, places and names.")
 @click.argument("places", nargs=-1, type=click.Path(), metavar="[PLACE]... [-- COMMAND]")
@@ -193,7 +193,7 @@ class ShippingRounds:
                 retry_s = FIRST_RETRY_S
                 yield self._every_s
             except (QueryprofError, OSError, sqlite3.Error) as error:
-                self.notes.print_line(f"{error}; tried again in {retry_s:g} s")
+                self.notes.print_line(f"{error}; retrying in {retry_s:g} s")
                 yield retry_s
                 retry_s = min(2 * retry_s, MAX_RETRY_S)
 
@@ -248,7 +248,7 @@ class Destination:
                 if export:
                     export.send(profile, batch)
             except (RejectedError, TraceError) as error:
-                notes(f"not sent, and not tried again: {error}")
+                notes(f"not sent, and will not be retried: {error}")
                 return False
             return True
 

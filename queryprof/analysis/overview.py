@@ -102,10 +102,12 @@ def _dropped_for_limits(profile: Profile) -> list[str]:
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
-        cautions.append(f"{folded:,} executions are under (other): too many different statements")
+        cautions.append(
+            f"{folded:,} executions are grouped as (other): too many different statements"
+        )
     folded_calls = profile.total("folded_calls") or 0
     if folded_calls:
-        cautions.append(f"{folded_calls:,} calls are under (other): too many call paths")
+        cautions.append(f"{folded_calls:,} calls are grouped as (other): too many call paths")
     lost = profile.total("lost_counters") or 0
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
@@ -145,16 +147,16 @@ def _cautions(profile: Profile) -> list[str]:
     if killed:
         cautions.append(
             f"{_name_processes(killed, 'has', 'have')} no recorded end (a signal, os._exit(),"
-            " Pool.terminate(), another container): "
-            + ("" if profile.left_out else "only calls in progress are missing; ")
-            + "run times and the use of threads are lower bounds; `queryprof last` shows the last"
-            " calls"
+            " Pool.terminate(), another container). "
+            + ("Run" if profile.left_out else "Only calls in progress are missing; run")
+            + " times and thread usage are lower bounds. `queryprof last` shows the last calls"
         )
     cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.unlisted:
+        number = profile.unlisted.count
         cautions.append(
-            f"{profile.unlisted.count:,} more processes ended by themselves: all sums include them,"
-            " but no list does"
+            f"{number:,} more {'process' if number == 1 else 'processes'} ended normally; totals"
+            f" include {'it, lists omit it' if number == 1 else 'them, lists omit them'}"
         )
     cautions += _dropped_for_limits(profile)
     cautions += _unknown_call_cautions(profile)
@@ -212,7 +214,7 @@ def _unknown_call_cautions(profile: Profile) -> list[str]:
     if lines:
         cautions.append(f"{counted(lines, 'call')} {'has' if lines == 1 else 'have'} no known line")
     if no_room:
-        cautions.append(f"{no_room:,} calls are under (other): too many different lines")
+        cautions.append(f"{no_room:,} calls are grouped as (other): too many different lines")
     return cautions
 
 
@@ -224,7 +226,7 @@ def _endless_span_cautions(profile: Profile) -> list[str]:
         return []
     more = f" and {len(names) - SHOWN_SPANS} more" if len(names) > SHOWN_SPANS else ""
     caution = (
-        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times and queries"
-        " in loops are unknown (does the server close the WSGI application's response?)"
+        f"spans named {', '.join(names[:SHOWN_SPANS])}{more} never ended, so their times and their"
+        " queries in loops are unknown (does the server close the WSGI application's response?)"
     )
     return [caution]

@@ -55,6 +55,11 @@ def each_of_in_words(number: int, noun: str) -> str:
     return f"each of {counted(number, noun)}" if number > 1 else counted(number, noun)
 
 
+def each_if_several(number: int) -> str:
+    """Return " each", or "" if the number is 1."""
+    return " each" if number > 1 else ""
+
+
 def shorten(text: str, most: int) -> str:
     """Shorten a text to at most `most` characters, after a whole word, with "..."."""
     if len(text) <= most:

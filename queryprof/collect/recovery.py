@@ -272,7 +272,9 @@ def _may_be_database(path: str) -> bool:
 
 
 def traces_made_so_far(path: str) -> list[str]:
-    """Return the traces made so far for a running command, or for one whose runner was killed."""
+    """Return the traces that a command's processes have written so far. The command may still be
+    running, or `queryprof run` may have been killed.
+    """
     traces = [
         trace for collection in command_directories_of_trace(path) for trace in collection.traces()
     ]

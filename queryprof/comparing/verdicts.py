@@ -28,7 +28,7 @@ one side slower than all runs of the other side once in 924 times. With 5 runs p
 happens once in 252 times, which is above FALSE_ALARM_RATE / WHOLE_TESTS.
 """
 
-NOISY = frozenset({"io", "time"})
+NOISY_GATES = frozenset({"io", "time"})
 """Gates of metrics that vary between runs of the same program. Their changes need a statistical
 test.
 """
@@ -177,7 +177,7 @@ class MetricComparer:
         first, second = fmean(known_before), fmean(known_after)
         ratio = second / first if first else None
         interval = None
-        if metric.gate in NOISY:
+        if metric.gate in NOISY_GATES:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
             verdict = self._verdict_of_times(metric, ratio, interval)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.library_frames import LAZY
 from queryprof.analysis.library_frames import MANY as MANY_OBJECTS
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, each_if_several, percent
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.aggregates import returns_only_a_count
 from queryprof.findings.finding import Finding, Severity
@@ -94,7 +94,7 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
         if len(selected_columns(group.statement)) == 1:
             continue  # values, not objects
         runs = max(1, group.totals.statement_executions)
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         fix = NO_OBJECTS[library]
         if program.is_related_preload(group):
             fix = NO_RELATION.get(library, fix)
@@ -143,7 +143,7 @@ def _has_large_rows(program: Program, group: StatementGroup) -> bool:
 COMPUTED = "The added values may be properties that Python computes."
 MATCHING = "It is unknown how many rows match, and whether the attribute is a column."
 DOUBTS = {"sum": COMPUTED, "filter": MATCHING}
-NEEDED = "It is unknown whether the program needs all of the objects."
+NEEDED = "The program may need all objects."
 
 
 def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:
@@ -159,7 +159,7 @@ def find_rows_reduced_in_python(program: Program) -> Iterator[Finding | None]:
         if not use:
             continue
         runs = max(1, group.totals.statement_executions)
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         yield program.make_finding(
             "over_fetch",
             group,
@@ -196,8 +196,8 @@ def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * SAVED["exists"],
             (
                 (
-                    f"{counted(totals.executions, 'execution')} count rows, which takes"
-                    f" {average(steps)} VM steps each"
+                    f"{counted(totals.executions, 'execution')} counted rows, which took"
+                    f" {average(steps)} VM steps{each_if_several(totals.executions)}"
                 ),
             ),
             f"{ONLY['exists']} {INSTEAD['exists'].get(library, INSTEAD['exists'][''])}.",

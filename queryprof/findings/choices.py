@@ -93,8 +93,15 @@ def _with_less_per_query(known: Finding, finding: Finding) -> Finding:
     is_unknown = finding.severity is Severity.LOW
     if is_unknown or known.gain_ns >= MUCH_MORE_RATIO * finding.gain_ns:
         return known
-    other = f"or run it once and keep the result, which saves up to {duration(known.gain_ns)}"
+    other = _run_once_alternative(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, other))
+
+
+def _run_once_alternative(finding: Finding) -> str:
+    return (
+        "alternative fix: run the query once and keep the result (saves up to"
+        f" {duration(finding.gain_ns)})"
+    )
 
 
 def _transaction_or_query(known: Finding, finding: Finding) -> Finding:
@@ -102,7 +109,7 @@ def _transaction_or_query(known: Finding, finding: Finding) -> Finding:
     if finding.gain_ns >= 2 * known.gain_ns:
         return replace(finding, evidence=(*finding.evidence, *known.evidence))
     other = (
-        f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
+        f"alternative fix: use one query instead (saves up to {duration(finding.gain_ns)})."
         f" {finding.fix}"
     )
     return replace(known, evidence=(*known.evidence, other))
@@ -125,8 +132,8 @@ def _may_be_cause(known: Finding, finding: Finding) -> bool:
 
 
 def _index_evidence(known: Finding) -> tuple[str, ...]:
-    wins = f"an index saves up to {duration(known.gain_ns)} of it: {known.code}"
-    return (wins,) if known.code else ()
+    saving = f"saves up to {duration(known.gain_ns)}"
+    return (f"alternative fix: create an index ({saving}): {known.code}",) if known.code else ()
 
 
 def _with_repeat_advice(known: Finding, finding: Finding) -> Finding:
@@ -140,5 +147,5 @@ def _with_repeat_advice(known: Finding, finding: Finding) -> Finding:
         return replace(
             finding, evidence=(*finding.evidence, *known.evidence, *_index_evidence(known))
         )
-    other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
+    other = _run_once_alternative(finding)
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))

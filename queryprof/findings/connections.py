@@ -17,8 +17,8 @@ from queryprof.findings.heavy_causes import SERVERS
 from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.libraries import is_unknown_library
 from queryprof.findings.maintenance import is_maintenance
+from queryprof.findings.n_plus_one import FEW
 from queryprof.findings.program import Program
-from queryprof.findings.queries import FEW
 from queryprof.operations import STATEMENT_OPERATIONS
 
 CONNECT = "(connect)"
@@ -77,7 +77,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(opened, 'connection')} opened for"
-                    f" {counted(executed, 'statement')}: each one {how}"
+                    f" {counted(executed, 'statement')}: each connection {how}"
                     + (f", and runs {words} again" if words else "")
                 ),
                 *threads,
@@ -136,7 +136,8 @@ def _thread_per_connection_note(program: Program, group: StatementGroup) -> Iter
     library = program.timed_library(group.statement)
     if library in THREAD_HANDOFF_DRIVERS:
         yield (
-            f"{library} starts and ends a thread for each one, which is not included in these times"
+            f"{library} also starts and ends a thread per connection; these times do not include"
+            " the threads"
         )
 
 

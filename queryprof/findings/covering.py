@@ -168,7 +168,7 @@ def _lookup_savings(group: StatementGroup, index_help: IndexHelp, read: float) -
     compared = ", ".join(dict.fromkeys(index_help.terms))
     return _Saving(
         wide[0],
-        f", made of about {average(left.least)}",
+        f", computed from about {average(left.least)} rows",
         "Create an index with all columns that the query reads, in the order below. SQLite then"
         f" does not read the table. An index on {compared} alone saves less, because SQLite"
         " looks up each remaining row in the table.",
@@ -210,7 +210,7 @@ def find_missing_covering_indexes(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{average(pages)} page fetches for {about}{rows_of(work)} per execution:"
-                    f" SQLite searches the table for each row of {used[2]}"
+                    f" SQLite looks up each row of the index {used[2]} in the table"
                 ),
                 used[0],
             ),
@@ -231,10 +231,10 @@ def _covering_index_doubt(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
         return "" if is_scan else WIDTH
     if makes_few:
         return (
-            "Some of these pages hold sorted or temporary rows; the gain is an estimate (half of"
-            " the time)."
+            "The gain is an estimate (half of the time): some of these pages hold sorted or"
+            " temporary rows."
         )
-    return "A wider index makes writes slower; the gain is an estimate (half of the time)."
+    return "The gain is an estimate (half of the time). A wider index makes writes slower."
 
 
 def _uses_temporary_table(plan: Steps) -> bool:

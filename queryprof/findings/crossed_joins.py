@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import sqrt
 
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, each_if_several
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
@@ -74,9 +74,10 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
             group.cost_ns * (1 - 2 / sqrt(joined / outer)),
             (
                 (
-                    f"{counted(runs, 'execution')} with about {average(joined)} joined rows each:"
-                    f" each row of {one} with each row of {other}"
+                    f"{counted(runs, 'execution')} joined every row of {one} with every row of"
+                    f" {other}"
                     + (f", for each row of {joined_to[0]}" if joined_to else "")
+                    + f": about {average(joined)} rows{each_if_several(runs)}"
                 ),
             ),
             fixes.get(program.library(group.statement), fix).format(one=one, other=other),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.indexes import SEARCHING
@@ -92,7 +92,7 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(totals.executions, 'execution')} read"
-                    f" {scanned_rows_in_words(read)} each to"
+                    f" {scanned_rows_in_words(read)}{each_if_several(totals.executions)} to"
                     f" return {average(totals.rows_each)}"
                 ),
                 reason.evidence,
@@ -142,7 +142,7 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
         return _Reason(
             f"the index {name} has only the rows WHERE {condition}, and the statement does not"
             " contain the same condition",
-            f"Write the condition as in the index, with its value in the text: {condition}.",
+            f"Copy the index's condition into WHERE, with a literal value: {condition}.",
             "It is unknown whether the program needs only these rows.",
         )
     if (
@@ -154,7 +154,7 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
             return _Reason(
                 f"the query compares {terms}; an index on the column has another collation, so"
                 " SQLite cannot use that index",
-                "Create the index with the comparison's collation, or compare with the index's.",
+                "Give the index and the comparison the same collation.",
             )
         return _Reason(
             f"the query compares {terms}; an index on the column alone does not help",
@@ -163,8 +163,8 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
     if index_help.recollated and not index_help.code:
         columns = " and ".join(index_help.recollated)
         return _Reason(
-            f"it compares {columns} with a different collation than the column's own, so SQLite"
-            " cannot use an index on the column",
+            f"the statement compares {columns} with a different collation than the column's own, so"
+            " SQLite cannot use an index on the column",
             f"Compare with the collation of {columns}: put the column on the left of the"
             " comparison, or add `COLLATE` with its collation. Or create an index with the"
             " comparison's collation.",
@@ -172,7 +172,8 @@ def _reason_from_planner(index_help: IndexHelp) -> _Reason | None:
     if index_help.differing:
         columns = " and ".join(index_help.differing)
         return _Reason(
-            f"it compares {columns} with another type, so SQLite cannot use an index on it",
+            f"the statement compares {columns} with another type, so SQLite cannot use an index"
+            " on the column",
             "Declare both columns with the same type. Or CAST the other side to the type of"
             f" {columns}. Create an index on {columns} if there is none.",
         )
@@ -195,7 +196,7 @@ def _reason_from_text(
             )
             if found:
                 listed = ", ".join(index.columns)
-                has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
+                has = f"{index.table} has the index {index.name} ({listed}), but {found.evidence}"
                 return replace(found, evidence=has)
     # with a known schema, the loop above has checked the tables' indexes
     for comparison in () if program.schemas else comparisons:
@@ -244,7 +245,7 @@ def _reason_index_unused(
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             arithmetic = "Move the arithmetic to the other side, so that the column is alone."
             return _Reason(
-                f"it compares {operand_text(statement, operand)}, not {column}",
+                f"the statement compares {operand_text(statement, operand)}, not {column}",
                 function_call_advice(operand, functions)
                 or (plain_column_advice(operand) if is_call else arithmetic),
             )
@@ -252,8 +253,8 @@ def _reason_index_unused(
             return _reason_pattern(statement, other, column, comparison.operator)
         if guesses and comparison.operator in SEARCHING:
             return _Reason(
-                f"{column} and the other operand differ in type or collation, or OR joins the"
-                " column with one that has no index",
+                f"{column} and the other operand differ in type or collation, or an OR also tests"
+                " a column without an index",
                 "Give both columns the same type (and collation), or CAST the other side.",
             )
     return None
@@ -269,8 +270,8 @@ def _reason_pattern(
     if len([token for token in pattern if token.text not in ("(", ")")]) > 1:
         index = f", and create an index on ({column} COLLATE NOCASE)" * (operator == "LIKE")
         return _Reason(
-            f"{column} {operator} {operand_text(statement, pattern)}: SQLite uses no index for a"
-            " pattern that the statement builds",
+            "SQLite uses no index for a pattern that the statement builds:"
+            f" {column} {operator} {operand_text(statement, pattern)}",
             "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")` in"
             f" place of `.startswith(text)`){index}. This helps if patterns begin with"
             " letters.",
@@ -287,8 +288,8 @@ def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: s
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
-        f"it compares {operand_text(statement, operand)} with a pattern: no index helps, not even"
-        " an index on the expression",
+        f"the statement compares {operand_text(statement, operand)} with a pattern: no index helps,"
+        " not even an index on the expression",
         f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
         " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
         " inside texts, use FTS5.",
@@ -304,8 +305,8 @@ def _reason_without_schema(statement: str, comparison: ComparedOperands) -> _Rea
     if comparison.operator in ("LIKE", "GLOB"):
         return _reason_computed_pattern(statement, operand, names[0])
     return _Reason(
-        f"it compares {operand_text(statement, operand)}, so SQLite cannot use an index on"
-        f" {names[0]}",
+        f"the statement compares {operand_text(statement, operand)}, so SQLite cannot use an index"
+        f" on {names[0]}",
         f"Compare {names[0]} itself, or create an index on the expression.",
         "It is unknown whether there is an index on the column: use --db.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -44,7 +44,7 @@ def find_unread_columns(program: Program) -> Iterator[Finding | None]:
         if not names or not _are_few_columns(group, names):
             continue
         runs = max(1, group.totals.statement_executions)
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         form = COLUMNS[library].format(
             quoted=", ".join(f'"{one}"' for one in names),
             flat=", flat=True" if len(names) == 1 else "",
@@ -60,7 +60,7 @@ def find_unread_columns(program: Program) -> Iterator[Finding | None]:
                     f" {duration(group.mean_line_ns)}{each}, of which the driver takes"
                     f" {duration(group.steady_ns / runs)}"
                 ),
-                f"of each object, the line reads only {' and '.join(names)}",
+                f"the line reads only {' and '.join(names)} of each object",
             ),
             f"Read only the columns that the line uses, without objects: {form}.",
             program.innermost_loop(group),
@@ -74,7 +74,7 @@ def _are_few_columns(group: StatementGroup, names: tuple[str, ...]) -> bool:
     column may be a relation, or a property that Python computes.
     """
     if any(token.keyword == "DISTINCT" for token in tokens_of(group.statement)):
-        return False  # other columns make other rows distinct
+        return False  # with fewer columns, DISTINCT would remove more rows
     columns = selected_columns(group.statement)
     is_column = all(one in columns or (one == "pk" and "id" in columns) for one in names)
     return is_column and len(names) <= MAX_COLUMNS_SHARE * len(columns)

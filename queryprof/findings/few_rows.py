@@ -15,8 +15,8 @@ from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.libraries import note_without_reader
 from queryprof.findings.loop_shapes import is_queue_read
+from queryprof.findings.n_plus_one import one_query_advice, parent_query
 from queryprof.findings.program import Program
-from queryprof.findings.queries import one_query_advice, parent_query
 from queryprof.model import CallPath
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -87,7 +87,7 @@ def find_n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
         if loop and loop.frame:
             evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
         if parent:
-            evidence.append(f"for the rows of {shorten(parent.statement, 80)}")
+            evidence.append(f"once per row of {shorten(parent.statement, 80)}")
         fix = one_query_advice(program, group, parent)
         yield _finding_without_gain(program, "n_plus_one", group, evidence, fix, loop)
 

@@ -188,7 +188,7 @@ SERVER_CATEGORIES = frozenset({"bad_estimate"})
 """Categories that need the plans of a database server."""
 
 
-UNKNOWN_FAULT = "queryprof knows no specific cause."
+UNKNOWN_FAULT = "No known cause."
 """The start of the fix of a finding without a known cause."""
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, each_if_several, percent
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
@@ -41,7 +41,7 @@ def off_loop_advice(program: Program, statement: str) -> str:
 def off_loop_addition(program: Program, statement: str) -> str:
     """Return the same advice as an addition to another fix."""
     return (
-        "or run it unchanged outside the event loop:"
+        "alternative fix: run the query unchanged outside the event loop:"
         f" {_async_driver_advice(program, statement)}asyncio.to_thread()"
     )
 
@@ -94,9 +94,9 @@ def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
-                        f" block the event loop for {percent(min(1.0, share))} of the"
-                        f" {program.whole}"
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)}"
+                        f"{each_if_several(totals.executions)} blocked the event loop for"
+                        f" {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),
                 off_loop_advice(program, group.statement),
@@ -187,7 +187,7 @@ def _heavy_finding(
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     saved_ns = sum(map(_saved_ns, groups)) if _has_known_fix(group) else took_ns
-    each = " each" if runs > 1 else ""
+    each = each_if_several(runs)
     name, fix = _kind_and_advice(program, group, groups)
     system = program.report.profile.systems.get(group.statement, "")
     is_many = system == "duckdb" and _inserts_many(group)
@@ -234,14 +234,14 @@ def _kind_and_advice(
     runs = sum(one.totals.executions for one in groups)
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
+        ("execution", f"{UNKNOWN_FAULT} Check the plan, and how often the statement runs."),
     )
     if _repeats_schema_changes(program, groups):
         fix = SAME_SCHEMA
     elif _is_schema_change(group) and len(groups) == 1 and runs > 1:
         fix = "The statement creates the same table or index each time: create it once."
     elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
-        fix = f"{UNKNOWN_FAULT} Check how often it runs."
+        fix = f"{UNKNOWN_FAULT} Check how often the statement runs."
     if _is_commit(group) and runs < FEW:
         fix = ONE_COMMIT
     if _is_single_insert(group):

@@ -73,10 +73,10 @@ NO_PLAN = (
     " missing, or {other}."
 )
 READ_PLAN = " --dsn reads the plan."
-OTHER_REASONS = {
-    "SELECT": "the values have another type than the column, such as a Decimal for an integer",
-    "UPDATE": "a trigger reads a table",
-    "DELETE": "the columns that refer to this table have none",
+OTHER_REASON_BY_VERB = {
+    "SELECT": "the values may have another type than the column (Decimal instead of int)",
+    "UPDATE": "a trigger may read a table",
+    "DELETE": "the columns that refer to this table may have no index",
 }
 OTHER_TYPE = (
     "The server's plan searches an index, which does not take this long. Check the types of the"
@@ -96,7 +96,7 @@ class HeavyStatementCause:
     fix: str
     gain_ns: int
     evidence: tuple[str, ...] = ()
-    doubt: str = "It is unknown whether the program needs all of this work."
+    doubt: str = "The program may need all of this work."
     category: str = "heavy_query"
     most: Severity = Severity.MEDIUM
 
@@ -143,7 +143,9 @@ UNION_SHARE = 0.55
 
 UNION = "UNION compares all columns of its rows, to return equal rows once"
 UNION_FIX = "If no two of these rows can be equal, write UNION ALL."
-RECURSION = "its recursive part has UNION ALL: a row that several paths reach is computed for each"
+RECURSION = (
+    "the recursive part uses UNION ALL, so a row that several paths reach is computed once per path"
+)
 RECURSION_FIX = (
     "If several paths may reach the same row, write UNION in place of UNION ALL, and select only"
     " the key there: SQLite then computes each row once."
@@ -306,8 +308,8 @@ def _single_row_writes_note(program: Program, group: StatementGroup) -> tuple[st
         return ()
     if group.threads < 2 and not group.overlaps:
         return ()
-    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
-    return (f"the statement changes single rows, from {where}",)
+    writers = "threads" if group.threads > 1 else "tasks"
+    return (f"concurrent {writers} change single rows with this statement",)
 
 
 def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
@@ -338,7 +340,7 @@ def is_slow_on_server(program: Program, group: StatementGroup) -> bool:
     """
     runs = group.totals.executions
     is_server = program.report.profile.systems.get(group.statement, "") in SERVERS
-    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASONS
+    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASON_BY_VERB
     return is_server and is_of_few and group.work_ns >= LONG_WRITE_NS * runs > 0
 
 
@@ -346,7 +348,7 @@ def _slow_server_note(program: Program, group: StatementGroup) -> str:
     plan = program.server.plans.get(group.statement)
     if group.reads and plan and not plan.scans:
         return OTHER_TYPE
-    return NO_PLAN.format(other=OTHER_REASONS[group.verb]) + READ_PLAN * (plan is None)
+    return NO_PLAN.format(other=OTHER_REASON_BY_VERB[group.verb]) + READ_PLAN * (plan is None)
 
 
 def _rereading_note(group: StatementGroup) -> tuple[str, ...]:
@@ -373,10 +375,10 @@ def _spill_note(group: StatementGroup) -> tuple[str, ...]:
     is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
     if not (group.writes and is_much and is_both):
         return ()
-    moved = f"{format_bytes(files.read_bytes)} read and {format_bytes(files.written_bytes)} written"
     return (
         (
-            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
-            " its time"
+            f"before the commit, the statement read {format_bytes(files.read_bytes)} and wrote"
+            f" {format_bytes(files.written_bytes)}, which took"
+            f" {percent(moved_ns / max(1, group.work_ns))} of its time"
         ),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
@@ -59,10 +59,9 @@ def find_bad_index_choices(program: Program) -> Iterator[Finding | None]:
                     group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
                     (
                         (
-                            f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
-                            f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
-                            f" {other.name} ({', '.join(other.columns)}) also fits, but SQLite"
-                            " has no statistics to choose it"
+                            f"{_vm_steps_in_words(totals)} using {', '.join(sorted(used))};"
+                            f" {other.name} ({', '.join(other.columns)}) also fits, but without"
+                            " statistics SQLite does not choose it"
                         ),
                     ),
                     (
@@ -107,7 +106,7 @@ def _vm_steps_in_words(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
         f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
-        f"{' each' if totals.executions > 1 else ''} to return {rows_of(rows)}"
+        f"{each_if_several(totals.executions)} to return {rows_of(rows)}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from queryprof.analysis.plans import Steps, plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
@@ -30,7 +30,7 @@ EXISTS = (
     "Replace the join with {tables} by WHERE EXISTS (SELECT 1 FROM ... WHERE ...): SQLite then"
     " stops at the first match. Keep DISTINCT only if the selected columns alone may repeat."
 )
-EXISTS_OF = {
+EXISTS_FIX_BY_LIBRARY = {
     "django": (
         "Replace the filter across the relation, and `.distinct()`, by"
         ' `.filter(Exists(Related.objects.filter(parent=OuterRef("pk"), ...)))`: SQLite then stops'
@@ -55,6 +55,7 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
         joined = [_tables_only_joined(plan, selected) for plan in group.plans if selected]
         if not joined or not all(joined):
             continue
+        library = program.library(group.statement)
         tables = ", ".join(dict.fromkeys(name for names in joined for name in names))
         first = next((name for plan in group.plans for name in _loop_steps_by_table(plan)), "")
         is_first = any(first in names for names in joined)
@@ -69,12 +70,13 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} join about {average(made)} rows"
-                    f" each, of which DISTINCT keeps {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} joined about {average(made)} rows"
+                    f"{each_if_several(totals.executions)}, of which DISTINCT kept"
+                    f" {average(totals.rows_each)}"
                 ),
                 f"the query selects no column of {tables}",
             ),
-            EXISTS_OF.get(program.library(group.statement), EXISTS).format(tables=tables),
+            EXISTS_FIX_BY_LIBRARY.get(library, EXISTS).format(tables=tables),
             program.innermost_loop(group),
             doubt=IN_FEW.format(table=first) if is_first else "",
             most=Severity.MEDIUM if is_first else Severity.HIGH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from queryprof.analysis.call_sites import Function
-from queryprof.analysis.units import average, counted, format_bytes
+from queryprof.analysis.units import average, counted, each_if_several, format_bytes
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -62,13 +62,14 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
         read = _rows_read(group)
         library = program.timed_library(group.statement)
+        each = each_if_several(totals.executions)
         yield program.make_finding(
             "large_values",
             group,
             group.cost_ns * (1 - read / pages),
             (
-                f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
-                f"{average(pages)} page fetches each: {average(pages / read)} per row read",
+                f"{counted(totals.executions, 'execution')} with {rows_of(rows)}{each}",
+                f"{average(pages)} page fetches{each}: {average(pages / read)} per row read",
             ),
             LEAVE_OUT.get(library, "List only the columns that you need in SELECT.") + BEHIND,
             program.innermost_loop(group),
@@ -134,14 +135,15 @@ def find_large_row_updates(program: Program) -> Iterator[Finding | None]:
             max(0, group.work_ns + sum(one.work_ns for one in commits) - synced_ns),
             (
                 (
-                    f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
+                    f"{counted(rows, 'row')} changed one by one; each change and its commit write"
                     f" {format_bytes(written / rows)}"
-                    + f" and fetches {average(group.totals.page_fetches or 0)} pages"
+                    + f" and fetch {average(group.totals.page_fetches or 0)} pages"
                     * is_read
                 ),
             ),
             "An UPDATE reads the whole row, with its large values, and writes what has changed."
-            " Keep the changing parts in rows of their own, and INSERT or UPDATE one of these.",
+            " Move the parts that change to a separate table, and INSERT or UPDATE only those"
+            " rows.",
             program.innermost_loop(group),
             doubt="" if is_read else "It is unknown whether the whole value changes each time.",
         )

@@ -198,8 +198,9 @@ ONE_DELETE = {
 
 FIRST_PER_PARENT_FIXES = {
     "django": (
-        "Fetch the first of each with the parent query: `.annotate(first=Subquery(query[:1]))`,"
-        " or `Window(RowNumber(), partition_by=...)` and a filter on it."
+        "Fetch the first related row of each object with the parent query:"
+        " `.annotate(first=Subquery(query[:1]))`, or filter on"
+        " `Window(RowNumber(), partition_by=...)`."
     ),
 }
 """How to find the first related row of many objects at once."""
@@ -232,26 +233,26 @@ ONE_QUERY = {
 NO_OBJECTS = {
     "django": (
         'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
-        " objects. Let the database count (`.count()`), check for existence (`.exists()`), and"
-        " find distinct values (`.distinct()`) and sums (`.aggregate()`)."
+        " objects. Let the database compute counts (`.count()`), existence (`.exists()`), distinct"
+        " values (`.distinct()`) and sums (`.aggregate()`)."
     ),
     "sqlalchemy": (
         "Read only the columns that you need: `select(Model.column)`, or"
-        " `.options(load_only(...))` for objects. Let the database count (`func.count()`), and"
-        " find distinct values and sums."
+        " `.options(load_only(...))` for objects. Let the database compute counts"
+        " (`func.count()`), distinct values and sums."
     ),
     "peewee": (
         "Read only the columns that you need: `Model.select(Model.column).tuples()`. Let the"
-        " database count (`.count()`), and find distinct values (`.distinct()`) and sums"
+        " database compute counts (`.count()`), distinct values (`.distinct()`) and sums"
         " (`fn.SUM()`)."
     ),
     "pony": (
         "Read only the attributes that you need: `select(e.attribute for e in Entity)`. Let the"
-        " database count and add up (`count()`, `sum()`)."
+        " database compute counts and sums (`count()`, `sum()`)."
     ),
     "tortoise": (
         'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
-        " objects. Let the database count (`.count()`) and check for existence (`.exists()`)."
+        " objects. Let the database compute counts (`.count()`) and existence (`.exists()`)."
     ),
 }
 """How to make a query create fewer objects, or none."""
@@ -267,26 +268,26 @@ NO_RELATION = {
 
 MANY_AT_ONCE = {
     "django": (
-        "with one `filter(field__in=[...])`. If the loop goes over a query's rows, load the"
+        "with one `filter(field__in=[...])`. If the loop iterates over a query's rows, load the"
         " related objects with that query: `.select_related()` for a single one,"
         " `.prefetch_related()` for many."
     ),
     "sqlalchemy": (
-        "with one `select(Model).where(Model.id.in_([...]))`. If the loop goes over a query's"
+        "with one `select(Model).where(Model.id.in_([...]))`. If the loop iterates over a query's"
         " rows, load the related objects with that query: `.options(selectinload(Model.relation))`."
     ),
     "peewee": (
-        "with one `Model.select().where(Model.id.in_([...]))`. If the loop goes over a query's"
+        "with one `Model.select().where(Model.id.in_([...]))`. If the loop iterates over a query's"
         " rows, load the related objects with that query: `.join(Other)`, or"
         " `prefetch(query, Other)`."
     ),
     "pony": (
-        "with one `select(e for e in Entity if e.id in ids)`. If the loop goes over a query's"
+        "with one `select(e for e in Entity if e.id in ids)`. If the loop iterates over a query's"
         " rows, load the related objects with that query: `query.prefetch(Entity.relation)`."
     ),
     "tortoise": (
-        "with one `Model.filter(field__in=[...])`. If the loop goes over a query's rows, load the"
-        " related objects with that query: `.select_related()` for a single one,"
+        "with one `Model.filter(field__in=[...])`. If the loop iterates over a query's rows, load"
+        " the related objects with that query: `.select_related()` for a single one,"
         " `.prefetch_related()` for many."
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, each_if_several
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.program import Program
@@ -26,8 +26,8 @@ queries of 10 and 100 rows on a busy machine.
 
 CHECKS = {
     "sqlalchemy": (
-        "check that the engine has no echo=True, that no listener or logger works for each"
-        " statement, and that types of your own set cache_ok = True"
+        "Check that echo=True is off, that no listener or logger runs for each statement, and that"
+        " your own types set cache_ok = True"
     ),
 }
 """What to check, by library (https://docs.sqlalchemy.org/en/20/faq/performance.html)."""
@@ -59,7 +59,7 @@ def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
         runs = max(1, group.totals.statement_executions)
         calls = {frame.function.rpartition(".")[2] for frame in program.library_frames(group)}
         fix = next((CALL_FIXES[one] for one in CALL_FIXES if one in calls), "")
-        each = " each" if runs > 1 else ""
+        each = each_if_several(runs)
         yield program.make_finding(
             "heavy_query",
             group,
@@ -71,8 +71,8 @@ def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
                 ),
             ),
             fix
-            or f"{UNKNOWN_FAULT} Most of the time is work of {library}, and of the code that it"
-            " calls. Record with --cprofile to see the functions.",
+            or f"{UNKNOWN_FAULT} {library} and the code it calls take most of the time. Record with"
+            " --cprofile to see the functions.",
             program.innermost_loop(group),
             most=Severity.MEDIUM if fix else Severity.LOW,
         )
@@ -91,8 +91,8 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
     usual_ns += round(ROW_NS * (group.totals.rows_each or 0.0))
     if own_ns * _processor_share(program, group) >= MIN_FACTOR * usual_ns:
         yield (
-            f"SQLAlchemy, with the code that it calls, takes {duration(own_ns)} of it, and usually"
-            f" {duration(usual_ns)}: {CHECKS[library]}"
+            f"SQLAlchemy and the code it calls take {duration(own_ns)} of the line's time"
+            f" ({duration(usual_ns)} is usual). {CHECKS[library]}"
         )
 
 

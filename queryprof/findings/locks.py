@@ -36,22 +36,21 @@ in a row, a wait of 330 ms became 1.5 s, but at most 23 ms with such a pause aft
 
 WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
 UNSEEN = (
-    "The holder was not seen. It was a process that was not recorded or was killed, a lock from"
-    " before the recording, or many holds of less than a millisecond (--show locks has their"
-    " sums)."
+    "The lock holder is unknown: a process that was not recorded or was killed, a lock taken before"
+    " the recording, or many holds under 1 ms (--show locks prints their sums)."
 )
-FASTER = "Make this query faster: its long read keeps writers from committing."
+FASTER = "Make this query faster: its long read blocks the commits of other connections."
 COMMIT_FIRST = (
-    "COMMIT (or ROLLBACK) before other work: from its first read on, an open transaction keeps"
-    " writers from committing."
+    "COMMIT (or ROLLBACK) before other work: after its first read, an open transaction blocks the"
+    " commits of other connections."
 )
 FETCH_FIRST = (
-    "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
-    " writers from committing."
+    "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader blocks"
+    " the commits of other connections."
 )
 NEVER_ENDED = (
-    "COMMIT the transaction, or ROLLBACK after an exception or a cancellation (`with connection:`"
-    " does both), or close the blob that it wrote to: no COMMIT or ROLLBACK was seen."
+    "No COMMIT or ROLLBACK was recorded. End the transaction, also after an exception or a"
+    " cancellation (`with connection:` does both). If it wrote to a blob, close the blob."
 )
 VACUUM_RARELY = (
     "Run VACUUM rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
@@ -213,7 +212,7 @@ def _self_wait_note(waits: CausedWaits) -> Iterator[str]:
 def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
     """Yield a sentence if closing the connection rolled back uncommitted changes."""
     if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
-        yield "its connection was closed without a COMMIT, so these changes are lost"
+        yield "the connection was closed without a COMMIT, so these changes are lost"
 
 
 def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
@@ -223,7 +222,7 @@ def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
         return ""
-    return " Its calls are awaited, so this time includes other work of the loop."
+    return " The transaction awaits its calls, so this time includes other tasks of the event loop."
 
 
 def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
@@ -236,7 +235,7 @@ def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
         if (error.statement, error.path[:1]) in waits.places and error.exception.endswith(TIMED_OUT)
     )
     if failed:
-        yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
+        yield f"{count(failed)} of the blocked calls timed out: database is locked"
 
 
 def locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
@@ -273,9 +272,9 @@ def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
             None,
             (
                 (
-                    f"SQLite refused the write {counted(count, 'time')} without waiting, whatever"
-                    " the timeout: the transaction had read, and another transaction wrote in"
-                    " between"
+                    f"SQLite refused the write {counted(count, 'time')}, without waiting for the"
+                    " timeout: another transaction had written since this transaction's first"
+                    " read"
                 ),
             ),
             BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
@@ -321,13 +320,13 @@ def _sum_holds_at_place(waits: CausedWaits, holds: Iterable[LockHold], sites: Si
 
 def _hold_in_words(hold: LockHold, sites: Sites) -> str:
     own = own_code_share(hold)
-    meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
+    meanwhile = "" if own is None else f"; the program's own code took {percent(own)} of that time"
     if hold.changed_rows:
-        meanwhile += f"; they changed {counted(hold.changed_rows, 'row')}"
+        meanwhile += f"; the transactions changed {counted(hold.changed_rows, 'row')}"
     ended = ranked_frame(hold.end_path, sites)
     until = f", until {shorten(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"transactions of this line held the {hold.kind} lock {counted(hold.count, 'time')},"
-        f" {duration(hold.total_ns)}"
-        f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
+        f"transactions took the {hold.kind} lock on this line {counted(hold.count, 'time')} and"
+        f" held it for {duration(hold.total_ns)} in total (longest {duration(hold.max_ns)})"
+        f"{until}{meanwhile}"
     )

@@ -21,7 +21,7 @@ MAX_DIFFERING_SHARE = 0.34
 table names.
 """
 
-ONE_EACH = "statements need one each"
+ONE_EACH = "statements need an index each"
 """Words in the fix of a merged finding if each statement needs its own index."""
 
 SHOWN_CODES = 3
@@ -78,7 +78,7 @@ def _merge_into_outer_load(inner: Finding, outer: Finding) -> Finding:
         severity=most_severe(inner.severity, outer.severity, _combined_severity([inner, outer])),
         evidence=(
             *inner.evidence,
-            f"the fix includes the load around it in line {line}: {outer.evidence[0]}",
+            f"the fix also covers the outer query in line {line}: {outer.evidence[0]}",
         ),
     )
 
@@ -125,14 +125,15 @@ def _add_other_statements(first: Finding, *others: Finding) -> Finding:
     gain_ns = sum(one.gain_ns for one in others)
     is_line = {place_of(one.site.frame) for one in others} == {place_of(first.site.frame)}
     more = (
-        f"{duration(gain_ns)} of the saving are for {counted(len(others), 'other statement')}"
-        f" {'on this line' if is_line else 'of this loop'}"
+        f"{duration(gain_ns)} of the saving comes from {counted(len(others), 'other statement')}"
+        f" {'on this line' if is_line else 'in this loop'}"
     )
     codes = list(dict.fromkeys(one.code for one in (first, *others) if one.code))
     fix = first.fix
     if len(codes) > 1:
-        fix += f" {len(codes)} {ONE_EACH}" + (
-            f"; these are {SHOWN_CODES} of them." * (len(codes) > SHOWN_CODES) or "."
+        need = ONE_EACH if first.code.startswith("CREATE") else "statements need such a change"
+        fix += f" {len(codes)} {need}" + (
+            f"; {SHOWN_CODES} are shown." * (len(codes) > SHOWN_CODES) or "."
         )
     return replace(
         first,
@@ -183,9 +184,9 @@ def _merge_findings(group: list[Finding]) -> Finding:
     ]
     more = duration(gain_ns - first.gain_ns)
     serves = (
-        f"the same here, up to {more}"
+        f"the same fix saves up to {more} more here"
         if all(one.identity == first.identity for one in others)
-        else f"it also helps {counted(len(others), 'other statement')}, up to {more}"
+        else f"the fix also helps {counted(len(others), 'other statement')}, saving up to {more}"
     )
     return replace(
         first,

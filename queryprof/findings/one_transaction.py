@@ -9,16 +9,16 @@ from queryprof.findings.heavy_causes import SERVERS
 from queryprof.findings.libraries import ONE_TRANSACTION, ROWS_AT_ONCE, is_unknown_library
 from queryprof.findings.program import Program
 
-MEANWHILE = "This transaction blocks other writers until its end, so do slow work before it."
+MEANWHILE = "The transaction blocks other writers until it ends, so do slow work first."
 
 MEANWHILE_ON_A_SERVER = (
-    "The transaction locks the rows that it changes until its end, so do slow work before it."
+    "The transaction locks the rows that it changes until it ends, so do slow work first."
 )
 
 BY_ITSELF = (
-    " If each item must be saved separately: one COMMIT for everything written for it, and a"
-    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing (a power failure"
-    " may then lose the last transactions)."
+    " If each item must be saved separately, commit once per item and use a write-ahead log with"
+    " PRAGMA synchronous = NORMAL. COMMIT then syncs nothing, so a power failure may lose the last"
+    " transactions."
 )
 """Another fix for a loop whose time is mostly syncs."""
 
@@ -51,8 +51,8 @@ ITS_OWN_COMMIT = (
 """The fix for an unknown library that writes and commits in one call of the program."""
 
 LOCKED = (
-    "Several processes or threads change rows with this statement. In a longer transaction, they"
-    " wait for each other's rows longer."
+    "Several processes or threads run this statement. A longer transaction makes them wait longer"
+    " for each other's row locks."
 )
 
 

@@ -71,7 +71,7 @@ def find_offset_pagination(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)}"
-                        f" each{work}: every page reads all pages before it"
+                        f" each{work}: each query also reads the rows of all earlier pages"
                     ),
                     *_offset_note(offset),
                 ),

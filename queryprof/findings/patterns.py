@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.marks import SCAN
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 from queryprof.findings.work import groups_with_mark, marked_plan_step
@@ -29,7 +29,8 @@ def find_leading_wildcard_scans(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(totals.executions, 'execution')} read"
-                    f" {scanned_rows_in_words(totals.full_scan_steps or 0)} each to return"
+                    f" {scanned_rows_in_words(totals.full_scan_steps or 0)}"
+                    f"{each_if_several(totals.executions)} to return"
                     f" {average(totals.rows_each or 0.0)}"
                 ),
                 marked_plan_step(group, SCAN),

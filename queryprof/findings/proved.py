@@ -43,12 +43,12 @@ REWRITABLE_CATEGORIES = frozenset(
 """Categories that a rewritten statement may resolve."""
 
 NOT_TOGETHER = (
-    "--prove tries each index alone, which saves too little. It does not try all indexes together."
+    "--prove measured each index alone, and each saves too little. It does not try them together."
 )
 
 NO_INDEX = (
-    "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"
-    " or keep their result."
+    "Measured on a copy: neither an index nor ANALYZE saves enough here. Make fewer of these"
+    " queries, or keep their result."
 )
 
 DRAWN = "The values come from rows of the database, not from the recording."
@@ -130,7 +130,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
     return replace(
         finding,
         # the index is smaller than the table, but SQLite still reads the whole index
-        fix=f"{finding.fix} An index of the whole values: {proved}."
+        fix=f"{finding.fix} An index on the full JSON values: {proved}."
         if finding.fix == IN_JSON
         else proved,
         code=" ".join(change.sql for change in changes),
@@ -159,13 +159,13 @@ def outweighed_in_words(one: OutweighedIndexes) -> str:
     """
     if one.slower:
         return (
-            f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
-            f" statements that SQLite would run with it, such as {shorten(one.slower[0], 80)}"
+            f"would save {duration(one.win_ns)}, but would slow down other statements by"
+            f" {duration(one.loss_ns)}, such as {shorten(one.slower[0], 80)}"
         )
     return (
-        f"would save {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
-        f" lose {duration(one.loss_ns)} to it: worth it if the table is read more often than"
-        " here"
+        f"would save {duration(one.win_ns)}, but would cost"
+        f" {counted(one.inserts, 'recorded insert')} {duration(one.loss_ns)}. It pays off if the"
+        " table is read more often than in this recording"
     )
 
 
@@ -187,10 +187,10 @@ def speedup_factor(proof: Proof) -> str:
 def rewrite_in_words(rewrite: Rewrite) -> str:
     """Return a sentence with the times of both texts, and where they were measured."""
     before, after = rewrite.before.ns, rewrite.after.ns
-    where = "with the changes made" if rewrite.with_changes else "on the database as it is"
+    where = "with the proposed changes" if rewrite.with_changes else "on the unchanged database"
     return (
-        f"proved: rewritten {duration(before)} -> {duration(after)}"
-        f" ({format_factor(before / max(after, 1))}) {where}, with equal rows for"
+        f"proved: {duration(before)} -> {duration(after)}"
+        f" ({format_factor(before / max(after, 1))}) after rewriting, {where}; same rows for"
         f" {counted(rewrite.compared, 'set')} of parameters"
     )
 

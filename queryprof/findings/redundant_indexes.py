@@ -48,9 +48,9 @@ def find_redundant_indexes(program: Program) -> Iterator[Finding | None]:
                 sum(group.steady_ns for group in writers) / (of_table + 1),
                 (
                     (
-                        f"{index.name} ({', '.join(index.columns)}) has the first columns of"
+                        f"{index.name} ({', '.join(index.columns)}) is a prefix of"
                         f" {wider.name} ({', '.join(wider.columns)}); each write to"
-                        f" {index.table} updates both"
+                        f" {index.table} updates both indexes"
                     ),
                 ),
                 f"Drop {index.name}: {wider.name} serves the same"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.marks import FEW_SCANNED_ROWS
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import counted, scanned_rows_in_words
+from queryprof.analysis.units import counted, each_if_several, scanned_rows_in_words
 from queryprof.findings.finding import Finding
 from queryprof.findings.program import Program
 
@@ -21,7 +21,7 @@ def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
             continue
         if any(plan_signs(plan).scans for plan in group.plans):
             continue  # find_full_scans reports it
-        each = " each" if group.totals.executions > 1 else ""
+        each = each_if_several(group.totals.executions)
         columns, code = program.planner.unindexed_references(group.statement, group.plans)
         if not columns:
             continue

@@ -13,8 +13,8 @@ from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.loop_shapes import loads_by_position
+from queryprof.findings.n_plus_one import FEW, parent_query
 from queryprof.findings.program import Program
-from queryprof.findings.queries import FEW, parent_query
 from queryprof.findings.units_of_work import (
     IN_A_READER,
     IN_A_REQUEST,
@@ -44,13 +44,13 @@ AS_PARAMETERS = (
     " injection."
 )
 OF_ROWS = (
-    "Each text inserts another number of rows. Insert chunks of one size, or use executemany()."
+    "Each text inserts a different number of rows. Insert chunks of one size, or use executemany()."
 )
 """The fix for statements such as INSERT ... VALUES (?, ?), (?, ?)."""
 
 AS_MANY = (
-    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))):"
-    " one text per length remains. This also prevents SQL injection."
+    "Pass the values as parameters, with one ? per list value (', '.join('?' * len(values))). Only"
+    " one text per list length remains. This also prevents SQL injection."
 )
 
 
@@ -109,9 +109,9 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
                     f"{counted(runs, 'execution')}; {how_many}",
                     *python_calls_evidence(program, group),
                 ),
-                "Run the query once and keep the result: before the loop, for the request, or in a"
-                " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
-                " results).",
+                "Run the query once, before the loop or once per request, and keep the result. Or"
+                " cache it (functools.lru_cache; in a coroutine, a dict) and clear the cache after"
+                " each write.",
                 program.innermost_loop(group),
                 doubt=first_text_if_true(
                     (others, OTHERS_WRITE),
@@ -212,12 +212,12 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
                 OF_ROWS if inserts_many else AS_MANY if is_of_lists else AS_PARAMETERS,
                 program.innermost_loop(group),
                 code="" if is_of_lists else _execute_with_parameters_code(group.statement),
-                doubt="The gain is an estimate: the time to prepare short statements"
+                doubt="The gain is an estimate, from the time to prepare short statements."
                 + (
-                    ", assuming that more texts take turns than a connection keeps (128)."
-                    if CACHED_TEXTS < group.texts < runs
-                    else "."
-                ),
+                    " It assumes that the program alternates between more texts than a connection"
+                    " caches (128)."
+                )
+                * (CACHED_TEXTS < group.texts < runs),
             )
 
 

@@ -23,8 +23,8 @@ IN_JSON = (
 
 OPTIONAL = (
     "A condition such as (? IS NULL OR column = ?) keeps SQLite from searching an index on the"
-    " column: SQLite plans before it knows the parameter. Write only the conditions into WHERE"
-    " that have a value."
+    " column: SQLite plans before it knows the parameter. Add a condition to WHERE only if it has a"
+    " value."
 )
 EXCLUDED = (
     "The query excludes a list of values: SQLite reads each excluded row, and the program sends the"
@@ -70,9 +70,9 @@ def function_call_advice(operand: Sequence[Token], functions: Sequence[str]) -> 
 
 
 def joined_rows_in_words(needed: float, returned: float) -> str:
-    return (
-        f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
-    )
+    if needed < MANY_RETURNED * max(returned, 1):
+        return ""
+    return f", computed from about {average(needed)} rows"
 
 
 def index_fix(

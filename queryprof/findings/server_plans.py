@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import average, counted, duration, percent, shorten
+from queryprof.analysis.units import average, counted, duration, each_if_several, percent, shorten
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -38,7 +38,7 @@ must have had another plan.
 MAX_CHARACTERS = 200
 """The most characters of a filter to show."""
 
-GENERIC = "The plan is for any values: the server may choose another plan for some."
+GENERIC = "This is the generic plan: for some values, the server may choose another."
 NOT_PROVED = f"{GENERIC} Create the index, then use EXPLAIN to see whether the server uses it."
 
 
@@ -51,8 +51,10 @@ def find_server_scans(program: Program) -> Iterator[Finding | None]:
             continue
         scan = max(scans, key=lambda one: one.share)
         read = scan.table_rows or 0.0
-        executions = counted(group.totals.statement_executions, "execution")
-        returned = f" returned {rows_of(group.totals.rows_each or 0)} each" if group.reads else ""
+        runs = group.totals.statement_executions
+        executions = counted(runs, "execution")
+        rows = rows_of(group.totals.rows_each or 0)
+        returned = f" returned {rows}{each_if_several(runs)}" if group.reads else ""
         along = f" along {scan.index}" if scan.index else ""
         columns = scan.equals
         table = next(one for one in plan.tables if one.name == scan.table)
@@ -105,12 +107,13 @@ def find_unindexed_references(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - MIN_ROW_NS / (group.steady_ns / rows)),
             (
                 (
-                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each:"
-                    " more than the plan accounts for"
+                    f"{counted(rows, 'row')} changed in {duration(group.steady_ns / rows)}"
+                    f"{each_if_several(rows)}, longer than the plan explains"
                 ),
                 *(
                     f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the"
-                    f" table and has no index: it reads {rows_of(one.rows or 0)} for each"
+                    f" table and has no index: the server reads {rows_of(one.rows or 0)} per"
+                    " changed row"
                     for one in keys
                 ),
                 *server_time_note(program, group),

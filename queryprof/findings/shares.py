@@ -10,7 +10,7 @@ from __future__ import annotations
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.totals import Totals
 
-SORTED = 0.12
+SORT_SAVED_SHARE = 0.12
 """Saved if all rows are returned sorted and an index has them in this order: 0.07 to 0.14 for 20 to
 1,000 rows (sqlite3_sort_all). For 50,000 rows, random reads of the table cost as much as the sort.
 """

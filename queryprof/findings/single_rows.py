@@ -10,13 +10,13 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import is_slow_on_server
 from queryprof.findings.libraries import ONE_CHANGE, ONE_DELETE, ONE_INSERT
 from queryprof.findings.library_calls import batched_call_advice
-from queryprof.findings.program import Program
-from queryprof.findings.queries import (
+from queryprof.findings.n_plus_one import (
     FEW,
     line_time_in_words,
     parent_query,
     repeats_by_statement_site,
 )
+from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.transactions import has_own_commits
 
@@ -35,12 +35,12 @@ FETCH_MANY = (
 INSERT_MANY = "Await one executemany() for all rows, or for a few hundred at a time."
 
 AT_ONCE = (
-    "Change all rows with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
-    " if SQL can compute the new values, else with one executemany()."
+    "If SQL can compute the new values, change all rows with one {verb} (with a subquery, or"
+    " UPDATE ... FROM). Otherwise, use one executemany()."
 )
 DELETE_AT_ONCE = (
-    "Delete all rows with one DELETE whose WHERE finds them (IN (...), or a subquery), else with"
-    " one executemany()."
+    "If a WHERE can find all rows (IN (...), or a subquery), delete them with one DELETE."
+    " Otherwise, use one executemany()."
 )
 """The fixes for a program that uses no ORM."""
 
@@ -91,7 +91,9 @@ def _event_handlers_note(program: Program, group: StatementGroup) -> str:
     return f" Its line also runs {' and '.join(names)}: do that once afterwards." if names else ""
 
 
-STILL_EACH = "If the statement must still run for each row, the fix saves only the time around it."
+STILL_EACH = (
+    "If the statement must still run once per row, the fix saves only the overhead per call."
+)
 COMPUTED = {
     "django": (
         "It is unknown whether SQL can compute the new values. On SQLite, `bulk_update()` saves"
@@ -119,8 +121,7 @@ def find_single_row_changes(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{changed}{line_time_in_words(program, group)}"]
         if parent:
             evidence.append(
-                f"as often as {shorten(parent.statement, 80)} returns rows"
-                f" ({counted(parent.rows, 'row')})"
+                f"once per row of {shorten(parent.statement, 80)} ({counted(parent.rows, 'row')})"
             )
         yield program.make_finding(
             "single_changes",
@@ -171,8 +172,8 @@ def _awaited_rows_finding(
         group.handed_ns * (1 - 1 / calls),
         (
             (
-                f"{counted(calls, 'row')} {done} by separate calls: handing one to a thread and"
-                f" back takes {duration(each_ns)}, the driver"
+                f"{counted(calls, 'row')} {done} by separate calls; passing each call to a thread"
+                f" and back takes {duration(each_ns)}, and the driver takes"
                 f" {duration(group.steady_ns / calls)}"
             ),
         ),

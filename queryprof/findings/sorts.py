@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.marks import SCAN, SORT
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
@@ -61,9 +61,9 @@ def find_random_order(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} take"
-                    f" {average(totals.vm_steps or 0)} VM steps each to sort all rows and return"
-                    f" {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} took"
+                    f" {average(totals.vm_steps or 0)} VM steps{each_if_several(totals.executions)}"
+                    f" to sort all rows and return {average(totals.rows_each)}"
                 ),
             ),
             RANDOM_KEYS.format(sort='`.order_by("?")`' if is_of_django else "ORDER BY random()"),
@@ -94,7 +94,7 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
             continue  # find_n_plus_one proposes one query with one sort
         takes_few = limited or (index_sorts_less(program, group) and _sorts_for_few_rows(group))
         may_be_few = bool(limited and scanned) and can_stop_early(group, index_help) is None
-        read = f", and reads {scanned_rows_in_words(scanned)}," if scanned else ""
+        read = f" and read {scanned_rows_in_words(scanned)}" if scanned else ""
         if totals.executions <= ONCE or not (
             limited or group.given.repeats or totals.executions > 10
         ):
@@ -103,11 +103,12 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
             "temp_btree_sort",
             group,
             group.steady_ns
-            * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORTED),
+            * (1 - shares.needed_vm_steps_share(totals) if takes_few else shares.SORT_SAVED_SHARE),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
-                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')} each took"
+                    f" {average(totals.vm_steps)} VM steps{read} to return"
+                    f" {rows_of(totals.rows_each or 0)}"
                 ),
                 marked_plan_step(group, SORT),
             ),

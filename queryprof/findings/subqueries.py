@@ -45,15 +45,15 @@ EXISTING = (
 )
 
 RUNNING_TOTAL = (
-    "Each row reads all rows before or after it again. Compute the running value with a window"
-    " function, sum(...) OVER (PARTITION BY ... ORDER BY ...), in a subquery over all rows, and"
-    " filter its result."
+    "For each row, the subquery rereads all earlier (or later) rows. Compute the running value with"
+    " a window function, sum(...) OVER (PARTITION BY ... ORDER BY ...), in a subquery over all"
+    " rows, and filter its result."
 )
 
 LATEST_ROWS = (
-    "Each row searches the other rows of its group for one after (or before) it. Number the rows"
+    "For each row, the subquery searches its group for a later (or earlier) row. Number the rows"
     " once in a subquery, with row_number() OVER (PARTITION BY key ORDER BY date DESC), and keep"
-    " those with the number 1. Or join with SELECT key, max(date) ... GROUP BY key."
+    " the rows with number 1. Or join with SELECT key, max(date) ... GROUP BY key."
 )
 
 NUMBERED = {

@@ -20,17 +20,17 @@ from queryprof.findings.one_transaction import (
 )
 from queryprof.findings.program import Program
 from queryprof.findings.recorded import HEAVY_SHARE, MAX_NEAR
-from queryprof.findings.whole import RAN
+from queryprof.findings.whole import PROGRAM_BUSY_TIME
 from queryprof.model import Frame
 from queryprof.sql.tokens import tokens_of
 
-FEW, FEWEST = 20, 5
+FEW, MIN_HEAVY_TRANSACTIONS = 20, 5
 """Fewest transactions to report. The second limit applies if they take HEAVY_SHARE of the time."""
 
-A_SPAN = 2
+MAX_WRITES_PER_SPAN = 2
 """With at most this many writes per span, the writes are not in a loop."""
 
-FEW_IN_ONE = 5
+MAX_WRITES_OF_INNER_TRANSACTION = 5
 """Up to this number of executions per transaction, the transaction is inside the loop."""
 
 BATCH_ROWS = 500
@@ -45,11 +45,11 @@ NEAR_FRAMES = 2
 """A statement and its commit are near within this many frames: the function and its caller."""
 
 MOVE_WAITS_OUT = (
-    "The program mostly waits for something else: keep slow work out of the transaction, and"
-    " note that a rollback does not undo what happens outside the database."
+    "The program mostly waits between these writes. Keep slow work out of the transaction. A"
+    " rollback does not undo effects outside the database."
 )
 CLAIMS = (
-    "The loop claims one row at a time, which other workers must see: then each claim needs its"
+    "The loop may claim jobs that other workers must see as taken. Then each claim needs its own"
     " commit."
 )
 
@@ -78,13 +78,13 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
     checkpoints = sum(g.totals.executions for g in program.all_groups if is_checkpoint(g))
     for group in program.all_groups:  # a write may be quick and its commit slow
         writes = _write_count(group)
-        if not group.writes or writes < FEWEST:
+        if not group.writes or writes < MIN_HEAVY_TRANSACTIONS:
             continue
         executemanys = group.calls_by_operation.get("executemany", 0)
         own = program.own_transaction_count(group)
         is_known = own >= max(FEW, 2 * executemanys)
         number = own if is_known and own < MIN_COMMITS_PER_WRITE * writes else writes
-        if group.executions_outside_spans < FEW and number <= A_SPAN * _span_count(program, group):
+        if _has_few_per_span(program, group, number):
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
@@ -111,7 +111,7 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
         syncs, sync_ns = sum(one.syncs for one in synced), sum(one.sync_ns for one in synced)
         evidence, fix = [f"{counted(writes, 'write')}, {found.words}"], found.fix
         if syncs:
-            evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+            evidence.append(f"{counted(syncs, 'file sync')} took {duration(sync_ns)}")
         if not has_own and found.cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slowest_commit_note(commits)
             fix += EXPIRES.get(program.library(group.statement), "")
@@ -136,12 +136,12 @@ def _commits_per_write(
     """Return the commits of writes that are transactions of their own."""
     # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single transaction.
     is_each_synced = 2 * group.files.syncs >= number
-    alone = "" if has_others else " (no BEGIN before them)"
+    alone = "" if has_others else " (no BEGIN)"
     return _Commits(
         group.files.sync_ns * is_each_synced + group.files.write_ns,
         number,
         (
-            f"each is its own transaction{alone}"
+            f"each in its own transaction{alone}"
             if number == _write_count(group)
             else f"{counted(number, 'separate transaction')}{alone}"
         ),
@@ -179,7 +179,7 @@ def _waits_between_writes(program: Program, group: StatementGroup) -> bool:
     """
     loop = program.innermost_loop(group)
     sleeps = loop is not None and loop.frame is not None and program.lines.loop_sleeps(loop.frame)
-    return program.whole == RAN or sleeps
+    return program.whole == PROGRAM_BUSY_TIME or sleeps
 
 
 def _slowest_commit_note(commits: Sequence[StatementGroup]) -> Iterator[str]:
@@ -303,11 +303,11 @@ def has_own_commits(program: Program, group: StatementGroup) -> bool:
     commits = commits_of(program, group, changes_by_function(program))
     committed = sum(one.totals.executions for one in commits)
     own = max(committed, program.own_transaction_count(group), group.files.syncs)
-    return FEW_IN_ONE * own >= _write_count(group)
+    return MAX_WRITES_OF_INNER_TRANSACTION * own >= _write_count(group)
 
 
 def _has_many_transactions(program: Program, transactions: int, cost_ns: float) -> bool:
-    least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
+    least = MIN_HEAVY_TRANSACTIONS if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
     return transactions >= least
 
 
@@ -320,7 +320,7 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
             group
             for group in groups
             if not (group.reads or _is_commit(group) or group.verb in NEVER_IN_ONE)
-            and 0 < _write_count(group) < FEWEST
+            and 0 < _write_count(group) < MIN_HEAVY_TRANSACTIONS
             and group.files.syncs >= MIN_COMMITS_PER_WRITE * _write_count(group)
         ]
         number, syncs = sum(map(_write_count, alone)), sum(group.files.syncs for group in alone)
@@ -329,7 +329,7 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
         if not _has_many_transactions(program, number, cost_ns):
             continue
         most = max(alone, key=lambda group: group.self_ns)
-        if most.executions_outside_spans < FEW and number <= A_SPAN * _span_count(program, most):
+        if _has_few_per_span(program, most, number):
             continue
         yield program.make_finding(
             "commit_per_write",
@@ -340,8 +340,8 @@ def find_separate_transactions(program: Program) -> Iterator[Finding | None]:
                     f"{counted(len(alone), 'statement')} in this function,"
                     f" {counted(number, 'execution')}"
                 ),
-                "each is its own transaction (no BEGIN before them)",
-                f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
+                "each execution is its own transaction (no BEGIN)",
+                f"{counted(syncs, 'file sync')} took {duration(sync_ns)}",
             ),
             "Put one transaction around these statements: BEGIN before the first, COMMIT after the"
             f" last. {MEANWHILE}",
@@ -358,12 +358,10 @@ def _job_claim_doubt(program: Program, group: StatementGroup, by_function: Group
 
 
 def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, Severity]:
-    """Return the doubt about commits with this many writes and rows each, and the highest
-    severity.
-    """
+    """Return the doubt about commits with this many writes and rows, and the highest severity."""
     if rows_each >= BATCH_ROWS:
         return (
-            (f"Each commit has {average(rows_each)} rows: a batch, after which others can write."),
+            f"Each commit writes a batch of {average(rows_each)} rows. Others can write after it.",
             Severity.LOW,
         )
     if writes_each <= 1.5:
@@ -373,14 +371,15 @@ def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, S
             f"Each commit has about {average(writes_each)} writes. If they must succeed or fail"
             " together, keep them in one transaction."
         ),
-        Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
+        Severity.LOW if writes_each > MAX_WRITES_OF_INNER_TRANSACTION else Severity.MEDIUM,
     )
 
 
-def _span_count(program: Program, group: StatementGroup) -> int:
-    """Return how many spans have the name of a span that executes the group."""
+def _has_few_per_span(program: Program, group: StatementGroup, writes: int) -> bool:
+    """Return whether a group's writes are few per span, counting all spans of the same names."""
     names = {member.span for member in group.members}
-    return sum(found.span.count for found in program.report.spans if found.span.name in names)
+    spans = sum(found.span.count for found in program.report.spans if found.span.name in names)
+    return group.executions_outside_spans < FEW and writes <= MAX_WRITES_PER_SPAN * spans
 
 
 def _write_count(group: StatementGroup) -> int:

@@ -29,7 +29,8 @@ def fired_triggers_in_words(program: Program, group: StatementGroup) -> Iterator
     if fired:
         names = ", ".join(shorten(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
         more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
-        yield f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}"
+        kind = "trigger" if len(fired) == 1 else "triggers"
+        yield f"the statement fires the {kind} {names}{more}"
 
 
 def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
@@ -45,13 +46,14 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
         fired = program.planner.triggers(group.statement)
         if not fired:
             continue
+        each = duration(worked_ns / rows)
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
         yield program.make_finding(
             "trigger_work",
             group,
             worked_ns,
             (
-                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
+                f"{counted(rows, 'row')} took {each} each, not counting file I/O",
                 *fired_triggers_in_words(program, group),
             ),
             (

@@ -36,6 +36,6 @@ def unknown_data_notes(report: Report, known: Container[str] = ()) -> Iterator[s
         if share >= NOTABLE_SHARE:
             number = len({one.statement for one in unknown})
             yield (
-                f"queryprof does not know {what} of {counted(number, 'statement')}"
-                f" ({percent(share)} of the database time), so it may not report {missing}"
+                f"{what} of {counted(number, 'statement')} ({percent(share)} of the database time)"
+                f" are unknown, so queryprof may miss {missing}"
             )

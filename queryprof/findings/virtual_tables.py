@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding
 from queryprof.findings.indexes import uses_excess_vm_steps
@@ -32,8 +32,9 @@ def find_full_text_scans(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)}"
-                        f" VM steps each to return {rows_of(totals.rows_each or 0)}"
+                        f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)}"
+                        f" VM steps{each_if_several(totals.executions)} to return"
+                        f" {rows_of(totals.rows_each or 0)}"
                     ),
                     scans[0],
                 ),

@@ -11,8 +11,8 @@ from queryprof.model import Profile, Thread
 RUN = "run"
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
-BUSY = "busy time"
-RAN = "time that the program was busy"
+SERVER_BUSY_TIME = "busy time"
+PROGRAM_BUSY_TIME = "time that the program was busy"
 
 MOSTLY_WAITING = 0.5
 """A program that is busy for a smaller share of its run mostly waits, for example for a scheduler
@@ -22,10 +22,9 @@ or a client.
 MIN_VOLUNTARY_RATIO = 2
 """A process waits voluntarily if it yields the CPU this many times as often as it is preempted."""
 
-OF_SYNC, OF_HANDOFF = 5, 3
-"""The most times that threads yield the CPU per sync of a file, and per handoff of a call to a
-thread and back. Threads yielded 4.0 to 4.2 times per sync in 1,800 and 2,001 syncs (ext4), and 2.4
-to 2.7 times per handoff in 2,008 and 4,800 handoffs.
+MAX_YIELDS_PER_SYNC, MAX_YIELDS_PER_HANDOFF = 5, 3
+"""Maximum CPU yields per file sync, and per call handed to a thread and back. Measured: 4.0 to 4.2
+per sync (1,800 and 2,001 syncs, ext4), and 2.4 to 2.7 per handoff (2,008 and 4,800 handoffs).
 """
 
 
@@ -48,9 +47,9 @@ def reference_time(profile: Profile, spans_ns: int) -> tuple[int, str]:
     busy_ns = 0 if spans_ns else _busy_ns(profile)
     is_server = busy_ns > 0 and _serves_requests(profile)
     if is_server and busy_ns < whole[0]:
-        return busy_ns, BUSY
+        return busy_ns, SERVER_BUSY_TIME
     if 0 < busy_ns < MOSTLY_WAITING * whole[0] and _waits_voluntarily(profile):
-        return busy_ns, RAN
+        return busy_ns, PROGRAM_BUSY_TIME
     if number > 1 and not profile.collapsed:
         return max(longest_ns, run_union_ns(profile, executing)), RUN
     return whole
@@ -79,7 +78,7 @@ def _waits_voluntarily(profile: Profile) -> bool:
     """
     syncs = sum(one.syncs for one in profile.file_work)
     handoffs = sum(one.count for one in profile.handoffs)
-    of_database = OF_SYNC * syncs + OF_HANDOFF * handoffs
+    of_database = MAX_YIELDS_PER_SYNC * syncs + MAX_YIELDS_PER_HANDOFF * handoffs
     voluntary = sum(one.voluntary_switches for one in profile.thread_usage) - of_database
     return voluntary > MIN_VOLUNTARY_RATIO * sum(
         one.involuntary_switches for one in profile.thread_usage

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.marks import INDEX, SCAN, SORT_STEPS, marked_step
 from queryprof.analysis.plans import plan_signs
-from queryprof.analysis.units import average, counted, scanned_rows_in_words
+from queryprof.analysis.units import (
+    average,
+    counted,
+    each_if_several,
+    each_of_in_words,
+    scanned_rows_in_words,
+)
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.defeated import PREFIX
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
@@ -42,8 +48,8 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 MANY_LOOKED_UP = 100
-"""At this many rows or more, a covering index saves more than an index on the compared columns:
-0.99 instead of 0.79 for 400 of 40,000 rows.
+"""If an index leaves this many rows or more, a covering index saves more time: 99% instead of 79%
+for 400 of 40,000 rows.
 """
 
 ONCE = 2
@@ -65,8 +71,8 @@ def find_automatic_indexes(program: Program) -> Iterator[Finding | None]:
             * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each builds an index of"
-                    f" {rows_of(built)} and drops it"
+                    f"{counted(totals.executions, 'execution')} each built an index of"
+                    f" {rows_of(built)} and dropped it"
                 ),
                 marked_plan_step(group, INDEX),
             ),
@@ -98,7 +104,7 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
             yield _indirect_scan_finding(program, group)
             continue
         index_help = program.index_help(group)
-        if _must_read_all(group, index_help):
+        if _needs_all_rows(group, index_help) or _is_sort_finding(group, index_help):
             continue
         if group.writes and index_help and not (index_help.code or index_help.is_other):
             if not any("CORRELATED" in step for plan in group.plans for step in plan):
@@ -127,19 +133,21 @@ def _scans_only_indirectly(group: StatementGroup) -> bool:
     return group.writes and is_plan_free_of_scans and scanned >= SCANNED_ROWS * changed
 
 
-def _must_read_all(group: StatementGroup, index_help: IndexHelp | None) -> bool:
-    """Return whether a statement must read all rows, or reads them in order and stops early."""
+def _needs_all_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
+    """Return whether a statement has to read all rows: it chooses none, or OFFSET skips many."""
     finds_end = bool(index_help and index_help.finds_end)
-    is_chosen = reads_skipped_rows(group, index_help)
-    if not (group.clauses.chooses or finds_end) or (group.skips_many_rows and not is_chosen):
-        return True
+    is_skipping = group.skips_many_rows and not reads_skipped_rows(group, index_help)
+    return not (group.clauses.chooses or finds_end) or is_skipping
+
+
+def _is_sort_finding(group: StatementGroup, index_help: IndexHelp | None) -> bool:
+    """Return whether find_temp_btree_sorts reports the statement."""
     is_by_order = index_help is None or index_help.is_other or index_help.sorts_less
-    often = group.totals.executions > ONCE
     if index_help and index_help.searches and _sorts_few_rows(group):
         return False
-    return (
-        could_stop_early(group) and is_by_order and often and not is_chosen
-    )  # find_temp_btree_sorts reports it
+    is_frequent = group.totals.executions > ONCE
+    is_chosen = reads_skipped_rows(group, index_help)
+    return could_stop_early(group) and is_by_order and is_frequent and not is_chosen
 
 
 def _sorts_few_rows(group: StatementGroup) -> bool:
@@ -174,7 +182,7 @@ def _scan_finding(
         (
             (
                 f"{counted(totals.executions, 'execution')} read {scanned_rows_in_words(read)}"
-                f"{' each' if totals.executions > 1 else ''} to"
+                f"{each_if_several(totals.executions)} to"
                 f" {'change' if group.writes else 'return'} {average(returned)}"
                 f"{joined_rows_in_words(left.least, returned)}"
             ),
@@ -290,15 +298,15 @@ def _indirect_scan_finding(program: Program, group: StatementGroup) -> Finding |
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"each of {counted(totals.executions, 'execution')} scans"
-                f" {scanned_rows_in_words(totals.full_scan_steps or 0)} in full, although the"
-                " statement itself scans nothing"
+                f"{each_of_in_words(totals.executions, 'execution')} scanned"
+                f" {scanned_rows_in_words(totals.full_scan_steps or 0)}, although the statement's"
+                " own plan has no scan"
             ),
             *fired_triggers_in_words(program, group),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads a table. Let the trigger"
-        " read only the rows that belong to the changed row, with an index on their column. Or do"
-        " the trigger's work once for many rows. For a foreign key, create an index on the"
+        "A trigger on the written table, or a foreign key that refers to it, scans a table. Let the"
+        " trigger read only the rows that belong to the changed row, with an index on their column."
+        " Or do the trigger's work once for many rows. For a foreign key, create an index on the"
         " referring column (REFERENCES).",
         program.innermost_loop(group),
     )
@@ -313,7 +321,7 @@ def fix_unless_plan_differs(program: Program, group: StatementGroup, fix: str) -
         (step.strip() for step in index_help.plan if "INDEX" in step), index_help.plan[0].strip()
     )
     return (
-        f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
+        f"The schema or the statistics of ANALYZE have changed: the plan is now {step}. Record"
         " again."
     )
 
@@ -372,8 +380,8 @@ def groups_with_mark(program: Program, kind: str) -> Iterator[StatementGroup]:
 def _planned_elsewhere_note(group: StatementGroup) -> str:
     if not group.planned_here:
         return ""
-    by = f" by SQLite {group.planned_by}, not the program's" if group.planned_by else ""
-    return f" (planned on an empty copy of its schema{by})"
+    by = f" by SQLite {group.planned_by}; the program uses another version"
+    return f" (planned on an empty copy of the schema{by * bool(group.planned_by)})"
 
 
 def marked_plan_step(group: StatementGroup, kind: str) -> str:
@@ -382,4 +390,4 @@ def marked_plan_step(group: StatementGroup, kind: str) -> str:
         at = marked_step(plan, kind)
         if at is not None:
             return plan[at].strip() + (_planned_elsewhere_note(group))
-    return "its plan is unknown"
+    return "the plan is unknown"

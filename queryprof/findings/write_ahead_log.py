@@ -123,9 +123,9 @@ def _pinned_log_finding(program: Program, hold: LockHold) -> Consequence:
             " its transaction open."
             if by_cursor
             else (
-                "COMMIT (or ROLLBACK) as soon as the transaction has read: it sees the same state"
-                " from its first read to its end, however short its SELECT was. An unfinished"
-                " SELECT does the same: call fetchall(), or close it."
+                "COMMIT (or ROLLBACK) right after the last read: a transaction keeps its snapshot"
+                " until it ends. An unfinished SELECT also keeps the snapshot: call fetchall(), or"
+                " close the cursor."
             )
         ),
         doubt=SIZE_COSTS,

@@ -29,7 +29,7 @@ Key = tuple["Owner", str, str, str, str]
 """The key of a row: owner, statement, path, span and operation."""
 
 Flat = tuple["Owner", tuple[str, ...], Row]
-"""A row in parts: owner, the other key columns, and the columns after the window."""
+"""A row without its window: the owner, the rest of the key, and the values."""
 
 
 class Owner(NamedTuple):

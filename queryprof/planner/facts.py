@@ -11,14 +11,14 @@ from queryprof.analysis.plans import Steps
 from queryprof.sql.triggers import Trigger
 
 NO_INDEX = (
-    "No helpful index on its plain columns was found. Compare columns as they are stored, or"
-    " create an index on the compared expression (--prove tries those with values in them)."
+    "No index on the table's plain columns helps. Compare columns as they are stored, or create an"
+    " index on the compared expression (--prove also tries expressions that contain values)."
 )
 """The sentence for a statement that no index helps, with a known schema."""
 
 IN_ORDER = (
-    "SQLite reads it in the order of an existing index, and uses no index on the compared"
-    " columns instead: --prove measures the indexes that may help."
+    "SQLite reads the table in the order of an existing index, and would ignore an index on the"
+    " compared columns. --prove measures the indexes that may help."
 )
 """The sentence for a plan that reads a whole index in order. The planner may choose otherwise with
 statistics.
@@ -46,13 +46,13 @@ class RowSteps:
         left_out: the comparisons that skip rows, in the order of their execution.
         inner: VM steps of a row until an inner loop starts; None without an inner loop.
         taken: VM steps of a row that no comparison skips.
-        once: VM steps per execution, outside the scan.
+        steps_outside_scan: VM steps per execution, outside the scan.
     """
 
     left_out: tuple[SkippingComparison, ...]
     inner: int | None
     taken: int
-    once: int
+    steps_outside_scan: int
 
     def estimate_remaining_rows(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
@@ -76,7 +76,7 @@ class RowSteps:
         taken = known or 0.0
         passed = self.inner or self.taken
         further = [*costs[served:], passed] if known is None else costs[served:]
-        more = steps - self.once - taken * self.taken
+        more = steps - self.steps_outside_scan - taken * self.taken
         bounds = [
             taken + max(0.0, more - (read - taken) * before) / max(1, after - before)
             for before, after in ((costs[served - 1], further[-1]), (costs[0], further[0]))
@@ -97,8 +97,8 @@ def partial_index_note(served: IndexHelp | None) -> tuple[str, ...]:
     name, condition, _ = served.partial
     return (
         (
-            f"the index {name} has only the rows WHERE {condition}: if it needs only these,"
-            " write the condition as in the index, with its value in the text"
+            f"the index {name} has only the rows WHERE {condition}: if the statement needs only"
+            " these rows, copy the condition into its WHERE, with a literal value"
         ),
     )
 

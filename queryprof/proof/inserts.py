@@ -10,7 +10,7 @@ from queryprof.model.advice import OutweighedIndexes
 from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.index import Candidate, quote_name
 from queryprof.proof.schema import DatabaseSchema, SchemaTable
-from queryprof.proof.workload import RecordedQuery
+from queryprof.proof.workload import RecordedStatement
 
 ROUNDS = 3
 
@@ -24,7 +24,7 @@ class RecordedInserts:
     """
 
     def __init__(
-        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedQuery]
+        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedStatement]
     ) -> None:
         self._judge, self._schema = judge, schema
         self._recorded: dict[str, int] = {}

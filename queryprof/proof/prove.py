@@ -31,14 +31,14 @@ from queryprof.planner.judging import (
 from queryprof.planner.trial import StatementTrial
 from queryprof.program.database_schema import read_only_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
-from queryprof.proof.analysis import Analysis
+from queryprof.proof.analyze_change import AnalyzeChange
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.index import has_index
 from queryprof.proof.rewrites import faster_rewrites
 from queryprof.proof.sample import replace_by_sample
 from queryprof.proof.schema import DatabaseSchema, read_schema
 from queryprof.proof.search import ChangeSearch, Step
-from queryprof.proof.workload import RecordedQuery, recorded_queries
+from queryprof.proof.workload import RecordedStatement, recorded_queries
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 from queryprof.sql.temporary_tables import temporary_tables
 
@@ -184,7 +184,7 @@ def _copy_database(judge: Judge, path: Path) -> None:
 
 def _queries_to_prove(
     report: Report, judge: Judge, schema: DatabaseSchema, database: str
-) -> tuple[RecordedQuery, ...]:
+) -> tuple[RecordedStatement, ...]:
     accesses = Accesses(schema)
     try:
         queries = recorded_queries(report, judge, schema, accesses)
@@ -218,7 +218,7 @@ def _prove_changes(
         judge.copy_database(BEFORE, AFTER)
         costs = {query.statement: search.base_ns(query) for query in search.queries}
         # Statistics describe existing indexes, so ANALYZE comes last.
-        steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
+        steps = sorted(search.chosen, key=lambda step: isinstance(step, AnalyzeChange))
         made.extend((step, _make_change(judge, search, step, costs)) for step in steps)
         # Some changes help only together.
         made = [(step, change) for step, change in made if _keep_if_useful(search, step, change)]
@@ -228,7 +228,7 @@ def _prove_changes(
             return _prove_changes(judge, search)
         proofs.extend(_prove_query(search, query) for query in search.queries)
     # ANALYZE stays last, so that the printed changes can be executed in their order.
-    made.sort(key=lambda one: (isinstance(one[0], Analysis), -one[1].win_ns))
+    made.sort(key=lambda one: (isinstance(one[0], AnalyzeChange), -one[1].win_ns))
     changes = tuple(change for _, change in made)
     return (
         _scale_savings(changes, proofs) if len(proofs) == len(search.queries) else changes
@@ -252,7 +252,7 @@ def _scale_savings(
 
 def _keep_if_useful(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
     """Return whether a change also helps on this copy. If not, undo the change."""
-    if isinstance(step, Analysis):
+    if isinstance(step, AnalyzeChange):
         is_used = change.win_ns > 0
     else:
         is_used = any(
@@ -290,9 +290,11 @@ def _make_change(
     slower = search.inserts.extra_insert_ns(step.table) if slower_before is not None else None
     lost_ns = None if slower is None or slower_before is None else max(0.0, slower - slower_before)
     inserts = search.inserts.recorded_count(step.table)
+    is_analyze = isinstance(step, AnalyzeChange)
+    undo = _restore_statistics_sql(search) if is_analyze else f"DROP INDEX {name};"
     return DatabaseChange(
         step.sql(name) + ";",
-        _restore_statistics_sql(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
+        undo,
         name,
         step.table,
         win_ns - inserts * (lost_ns or 0.0),
@@ -315,7 +317,7 @@ def _quote_value(value: object) -> str:
     return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
-def _prove_query(search: ChangeSearch, query: RecordedQuery) -> Proof:
+def _prove_query(search: ChangeSearch, query: RecordedStatement) -> Proof:
     pairs = []
     for number in range(len(query.samples)):
         pair = _measure_pair(search, query, number)
@@ -359,7 +361,7 @@ def _prove_query(search: ChangeSearch, query: RecordedQuery) -> Proof:
 
 
 def _measure_pair(
-    search: ChangeSearch, query: RecordedQuery, number: int
+    search: ChangeSearch, query: RecordedStatement, number: int
 ) -> dict[str, Measurement]:
     """Measure a sample on both copies by turns. If the sample was slow in the search, and takes
     less than half of the time with the changes, do not execute it again without the changes.
@@ -372,16 +374,14 @@ def _measure_pair(
     return search.measured((BEFORE, AFTER), query, number, ROUNDS, ENOUGH_NS)
 
 
-def _row_difference_reason(query: RecordedQuery, rows: Sequence[int]) -> str:
+def _row_difference_reason(query: RecordedStatement, rows: Sequence[int]) -> str:
     """Return why the rows may differ. Often, the ORDER BY does not distinguish some rows."""
     if clauses_of(query.statement).limits:
-        return (
-            "other rows are returned: LIMIT cuts among rows that its ORDER BY does not distinguish"
-        )
+        return "the rows differ: ORDER BY does not fix which rows come before the LIMIT"
     if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
         stops = "may stop" if query.samples[0].is_drawn else "stops"
         return (
-            f"other rows are returned: the program {stops} reading before the last, and no ORDER BY"
-            " decides which come first"
+            f"the rows differ: the program {stops} reading early, and no ORDER BY fixes which rows"
+            " come first"
         )
-    return "other rows are returned"
+    return "the rows differ"

@@ -20,7 +20,7 @@ from queryprof.proof.rewriting import (
     keyset_rewritings,
 )
 from queryprof.proof.search import ChangeSearch
-from queryprof.proof.workload import RecordedQuery
+from queryprof.proof.workload import RecordedStatement
 
 ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
@@ -60,7 +60,7 @@ def faster_rewrites(search: ChangeSearch, findings: Sequence[Finding]) -> tuple[
 
 
 def _rewritings_to_try(
-    search: ChangeSearch, finding: Finding, queries: Mapping[str, RecordedQuery]
+    search: ChangeSearch, finding: Finding, queries: Mapping[str, RecordedStatement]
 ) -> Iterator[Rewriting]:
     """Yield the rewrites to try for a finding."""
     judge = search.judge
@@ -124,7 +124,7 @@ def _column_names(judge: Judge, sql: str, values: object) -> list[str]:
 
 
 def _fastest_rewrite(
-    search: ChangeSearch, query: RecordedQuery, rewritings: Iterator[Rewriting]
+    search: ChangeSearch, query: RecordedStatement, rewritings: Iterator[Rewriting]
 ) -> Rewrite | None:
     """Return the fastest rewrite on the unchanged database or, if none is faster there, on the
     changed copy.
@@ -140,7 +140,7 @@ def _fastest_rewrite(
 
 
 def _measure_rewrite(
-    search: ChangeSearch, query: RecordedQuery, copy: str, rewriting: Rewriting
+    search: ChangeSearch, query: RecordedStatement, copy: str, rewriting: Rewriting
 ) -> Rewrite | None:
     """Return a rewrite with its costs if it is faster and returns the same rows; else None."""
     costs: list[tuple[Cost, Cost]] = []

@@ -28,13 +28,13 @@ from queryprof.planner.judging import (
     is_same_work,
 )
 from queryprof.planner.statistics import read_statistics, set_statistics
-from queryprof.proof.analysis import ANALYZE, Analysis
+from queryprof.proof.analyze_change import ANALYZE, AnalyzeChange
 from queryprof.proof.candidates import candidate_indexes, foreign_key_candidates
 from queryprof.proof.index import Candidate, has_index
 from queryprof.proof.inserts import RecordedInserts
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.times import StatementTimes
-from queryprof.proof.workload import RecordedQuery, unrepresentative_reason
+from queryprof.proof.workload import RecordedStatement, unrepresentative_reason
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -56,7 +56,7 @@ LONG_NS = 20_000_000
 """If a statement takes longer than this (ns), the search measures only one sample."""
 
 
-Step = Candidate | Analysis
+Step = Candidate | AnalyzeChange
 IndexSet = tuple[Candidate, ...]
 """Indexes to try together, because an OR may need an index for each branch."""
 
@@ -71,10 +71,10 @@ class ChangeSearch:
     """
 
     def __init__(
-        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedQuery]
+        self, judge: Judge, schema: DatabaseSchema, queries: Iterable[RecordedStatement]
     ) -> None:
         self.judge, self.schema = judge, schema
-        self.queries: list[RecordedQuery] = []
+        self.queries: list[RecordedStatement] = []
         self.reasons: dict[str, str] = {}
         self.chosen: list[Step] = []
         self.base: dict[str, tuple[Measurement, ...]] = {}  # with the unchanged database
@@ -103,7 +103,7 @@ class ChangeSearch:
                 self.reasons[query.statement] = str(error)
         self.times.now = dict(self.times.base)
 
-    def base_ns(self, query: RecordedQuery) -> float:
+    def base_ns(self, query: RecordedStatement) -> float:
         """Return the time (ns) of one execution with the unchanged database."""
         return self.times.base[query.statement]
 
@@ -116,7 +116,7 @@ class ChangeSearch:
         ]
         heapq.heapify(heap)
         self._try_analyze(-heap[0][0] if heap else 0.0)
-        while heap and len(self.chosen) < MAX_INDEXES and -heap[0][0] >= self.times.least_ns():
+        while heap and len(self.chosen) < MAX_INDEXES and -heap[0][0] >= self.times.min_win_ns():
             _, width, number, team, beside = heapq.heappop(heap)
             new = tuple(one for one in team if not self._is_prefix(one, self.chosen, len(team) > 1))
             if not new:
@@ -126,18 +126,18 @@ class ChangeSearch:
             loss = self.inserts.loss_ns(new) if costs else 0.0
             win = gain - loss
             is_best = beside == len(self.chosen) or not heap or win >= -CLOSE * heap[0][0]
-            if is_best and win >= self.times.least_ns() and (slower := self.times.slower(costs)):
+            if is_best and win >= self.times.min_win_ns() and (slower := self.times.slower(costs)):
                 costs |= {query.statement: self.cost(query, AFTER) for query in slower}
                 gain = self.times.win_ns(costs)
                 win = gain - loss
-                if win < self.times.least_ns() or self.times.measured_win_ns(costs) <= 0:
+                if win < self.times.min_win_ns() or self.times.measured_win_ns(costs) <= 0:
                     self._store_outweighed(new, costs, loss)
                     win = 0.0
-            if is_best and win >= self.times.least_ns():
+            if is_best and win >= self.times.min_win_ns():
                 self.chosen += new
                 self.times.now |= costs
                 continue
-            if gain >= self.times.least_ns() > gain - loss:
+            if gain >= self.times.min_win_ns() > gain - loss:
                 self._store_outweighed(new, costs, loss)
             for one in new:
                 self._drop_index(one)
@@ -221,7 +221,7 @@ class ChangeSearch:
 
     def name(self, one: Step) -> str:
         """Return a name for an index that is unused in the database."""
-        if isinstance(one, Analysis):
+        if isinstance(one, AnalyzeChange):
             return ""
         if one not in self._names:
             taken = {*self.schema.names, *self._names.values()}
@@ -261,7 +261,7 @@ class ChangeSearch:
             or any(has_index(self.plan(query, AFTER), one) for one in indexes)
         }
 
-    def plan(self, query: RecordedQuery, copy: str) -> tuple[str, ...]:
+    def plan(self, query: RecordedStatement, copy: str) -> tuple[str, ...]:
         """Return the plans for all samples of a statement."""
         return tuple(
             step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
@@ -269,7 +269,7 @@ class ChangeSearch:
 
     def undo_change(self, step: Step) -> None:
         """Undo a change on the copy."""
-        if isinstance(step, Analysis):
+        if isinstance(step, AnalyzeChange):
             self.forget_statistics()
         else:
             self._drop_index(step)
@@ -277,7 +277,7 @@ class ChangeSearch:
     def _drop_index(self, one: Candidate) -> None:
         self.judge.execute(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
-    def cost(self, query: RecordedQuery, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
+    def cost(self, query: RecordedStatement, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
         """Return the mean time (ns) of one execution; a sample counts at most `limit_ns`."""
         found = self._measured_samples(query, copy, limit_ns)
         if query.writes and is_same_work(found, self.base.get(query.statement, ())):
@@ -285,7 +285,7 @@ class ChangeSearch:
         return fmean(one.ns for one in found)
 
     def _measured_samples(
-        self, query: RecordedQuery, copy: str, limit_ns: float
+        self, query: RecordedStatement, copy: str, limit_ns: float
     ) -> tuple[Measurement, ...]:
         found: list[Measurement] = []
         for number in range(len(query.samples)):
@@ -297,7 +297,7 @@ class ChangeSearch:
     def measured(
         self,
         copies: Sequence[str],
-        query: RecordedQuery,
+        query: RecordedStatement,
         number: int,
         rounds: int,
         enough_ns: int,
@@ -324,7 +324,7 @@ class ChangeSearch:
         self.judge.execute(AFTER, "ANALYZE")
         costs = self._costs_of_others(before)
         win = self.times.win_ns(costs)
-        if win >= self.times.least_ns() and win >= DISCOUNT * DISCOUNT * bound:
+        if win >= self.times.min_win_ns() and win >= DISCOUNT * DISCOUNT * bound:
             self.chosen.append(ANALYZE)
             self.times.now |= costs
         else:
@@ -350,12 +350,12 @@ class ChangeSearch:
             place, kept = self.chosen.index(one), one
             others = [step for step in self.chosen if step != one]
             # An index that is a prefix of another index is not needed, whatever it saves.
-            most_ns = math.inf if self._is_prefix(one, others) else self.times.least_ns()
+            most_ns = math.inf if self._is_prefix(one, others) else self.times.min_win_ns()
             if others and self._can_spare(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
             while len(kept.terms) > 1 and not self._is_prefix(kept.without_last_column(), others):
-                if not self._can_spare(kept, kept.without_last_column(), self.times.least_ns()):
+                if not self._can_spare(kept, kept.without_last_column(), self.times.min_win_ns()):
                     break
                 kept = self.chosen[place] = kept.without_last_column()
 
@@ -363,7 +363,7 @@ class ChangeSearch:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
         self.forget_statistics()
         costs = self._costs_of_others(before)
-        if -self.times.win_ns(costs) < self.times.least_ns():
+        if -self.times.win_ns(costs) < self.times.min_win_ns():
             self.chosen.remove(ANALYZE)
             self.times.now |= costs
         else:
@@ -389,11 +389,11 @@ class ChangeSearch:
         self.judge.execute(AFTER, "RELEASE queryprof_without")
         return is_good
 
-    def _worst_ns(self, query: RecordedQuery) -> float:
+    def _worst_ns(self, query: RecordedStatement) -> float:
         """Return the time (ns) beyond which the loss of a statement is too large anyway."""
         base = self.times.base[query.statement]
         return (
             self.times.now[query.statement]
-            + 2 * self.times.least_ns() * base / max(query.ns, 1)
+            + 2 * self.times.min_win_ns() * base / max(query.ns, 1)
             + FLOOR_NS
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from queryprof.model.advice import SLOWER
-from queryprof.proof.workload import RecordedQuery
+from queryprof.proof.workload import RecordedStatement
 
 MIN_SHARE = 0.03
 """An index must save at least this share of the remaining time."""
@@ -30,7 +30,7 @@ class StatementTimes:
         now: the times with the chosen changes.
     """
 
-    queries: Sequence[RecordedQuery]
+    queries: Sequence[RecordedStatement]
     base: dict[str, float] = field(default_factory=dict)
     now: dict[str, float] = field(default_factory=dict)
 
@@ -41,12 +41,12 @@ class StatementTimes:
             for one in self.queries
         )
 
-    def least_ns(self) -> float:
+    def min_win_ns(self) -> float:
         """Return the time (ns) that a change must save to be chosen."""
         whole_ns = sum(query.ns for query in self.queries)
         return max(MIN_SHARE * self.remaining_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
-    def slower(self, costs: dict[str, float]) -> list[RecordedQuery]:
+    def slower(self, costs: dict[str, float]) -> list[RecordedStatement]:
         """Return the statements that are slower by the factor SLOWER with the new costs. The cost
         of an interrupted measurement is its time limit.
         """
@@ -80,7 +80,7 @@ class StatementTimes:
                 won += self.saved_ns(query, now, new)
         return won
 
-    def saved_ns(self, query: RecordedQuery, was_ns: float, now_ns: float) -> float:
+    def saved_ns(self, query: RecordedStatement, was_ns: float, now_ns: float) -> float:
         """Return the recorded time (ns) that a statement saves. A loss is computed from the
         measured times, because the ratio of short times is unreliable.
         """

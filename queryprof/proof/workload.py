@@ -74,7 +74,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedQuery:
+class RecordedStatement:
     """One recorded statement.
 
     Attributes:
@@ -110,7 +110,7 @@ class RecordedQuery:
 
 def recorded_queries(
     report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
-) -> tuple[RecordedQuery, ...]:
+) -> tuple[RecordedStatement, ...]:
     """Return the statements that took most of the time, longest first, and all inserts."""
     spent: dict[str, list[int]] = {}
     fetches: dict[str, set[str]] = {}
@@ -132,7 +132,7 @@ def recorded_queries(
     for exemplar in report.profile.exemplars:
         exemplars.setdefault(exemplar.statement, []).append(exemplar)
     all_ns = sum(ns for ns, *_ in spent.values()) or 1
-    found: list[RecordedQuery] = []
+    found: list[RecordedStatement] = []
     seen_ns = 0
     for statement, sums in sorted(spent.items(), key=lambda one: -one[1][0]):
         ns, executions, rows, steps, counted = sums
@@ -142,7 +142,7 @@ def recorded_queries(
         seen_ns += ns
         writes = verb_of(statement) in WRITES
         reads_all = fetches.get(statement) == {"fetchall"}
-        query = RecordedQuery(
+        query = RecordedStatement(
             statement,
             ns,
             executions,
@@ -155,7 +155,7 @@ def recorded_queries(
     return tuple(found)
 
 
-def unrepresentative_reason(query: RecordedQuery, found: Sequence[Measurement]) -> str:
+def unrepresentative_reason(query: RecordedStatement, found: Sequence[Measurement]) -> str:
     """Return why measurements with drawn values do not represent the recorded executions; "" if
     they may.
 
@@ -186,15 +186,15 @@ def _begins_execution(operation: str) -> bool:
 
 
 def _add_samples(
-    query: RecordedQuery,
+    query: RecordedStatement,
     exemplars: Sequence[Exemplar],
     judge: Judge,
     schema: DatabaseSchema,
     accesses: Accesses,
-) -> RecordedQuery:
+) -> RecordedStatement:
     def sampled_query(
         samples: tuple[Sample, ...] = (), used: tuple[Access, ...] = (), reason: str = ""
-    ) -> RecordedQuery:
+    ) -> RecordedStatement:
         return replace(query, accesses=used, samples=samples, reason=reason)
 
     read = _rows_by_values(exemplars)
@@ -208,7 +208,7 @@ def _add_samples(
             return sampled_query(reason=f"it reads {missing[1]}, a virtual table")
         return sampled_query(reason=str(error))
     if query.inserts_into:
-        return sampled_query((), used, "an INSERT is measured by its table")
+        return sampled_query((), used, "INSERTs are measured per table, not per statement")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
@@ -223,7 +223,7 @@ def _add_samples(
 
 
 def _drawn_samples(
-    query: RecordedQuery,
+    query: RecordedStatement,
     exemplars: Sequence[Exemplar],
     used: Sequence[Access],
     judge: Judge,
@@ -241,7 +241,7 @@ def _drawn_samples(
     return [Sample(sql, values, True, most_rows) for sql, values in drawn]
 
 
-def _unknown_values_reason(query: RecordedQuery, was_recorded: bool) -> str:
+def _unknown_values_reason(query: RecordedStatement, was_recorded: bool) -> str:
     """Return why there are no values to measure a statement with."""
     if was_recorded:
         return "its changes were already made: use a copy from before the run"

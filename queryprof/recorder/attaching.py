@@ -89,14 +89,14 @@ class AttachedProcess:
         pid: the process id.
     """
 
-    def __init__(self, pid: int, runner: str, process: int) -> None:
+    def __init__(self, pid: int, runner: str, pidfd: int) -> None:
         self.pid = pid
         self._runner = runner
-        self._process = process  # owned descriptor that refers to the process (pidfd_open(2))
+        self._pidfd = pidfd  # owned descriptor that refers to the process (pidfd_open(2))
 
     def fileno(self) -> int:
         """The descriptor for select: readable when the process has ended."""
-        return self._process
+        return self._pidfd
 
     def end(self, timeout_s: float | None = None, stop: int | None = None) -> str:
         """End the recording. Call this once.
@@ -110,13 +110,13 @@ class AttachedProcess:
         """
         try:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
-            request_answer(self.pid, self._process, limit_s, stop, end=self._runner)
+            request_answer(self.pid, self._pidfd, limit_s, stop, end=self._runner)
         except AttachError as error:
             later = "with it" if isinstance(error, CannotSignalError) else "when it continues"
-            is_over = has_ended(self._process)
+            is_over = has_ended(self._pidfd)
             return "" if is_over else f"{error}; its recording ends {later}"
         finally:
-            os.close(self._process)
+            os.close(self._pidfd)
         return ""
 
 
@@ -129,20 +129,20 @@ def attach(pid: int, runner: str, stop: int | None = None) -> AttachedProcess:
     Raises:
         AttachError: the process cannot be recorded. Nothing was begun in the process.
     """
-    process = open_process(pid)
+    pidfd = open_process(pid)
     try:
         found = request_answer(
-            pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner
+            pid, pidfd, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner
         )
         if not found.get("began"):
-            if not found and has_ended(process, ENDS_MS):
+            if not found and has_ended(pidfd, ENDS_MS):
                 raise AttachError(f"process {pid} has ended")
             reason = str(found.get("refused", "its answer is invalid"))[:MAX_REASON_CHARACTERS]
             raise AttachError(f"process {pid}: {reason}")
     except BaseException:
-        os.close(process)
+        os.close(pidfd)
         raise
-    return AttachedProcess(pid, runner, process)
+    return AttachedProcess(pid, runner, pidfd)
 
 
 def open_process(pid: int) -> int:
@@ -152,20 +152,20 @@ def open_process(pid: int) -> int:
         raise AttachError(f"no running process {pid}") from error
 
 
-def has_ended(process: int, within_ms: float = 0) -> bool:
-    return bool(_poll_for(process).poll(within_ms))
+def has_ended(pidfd: int, within_ms: float = 0) -> bool:
+    return bool(_poll_for(pidfd).poll(within_ms))
 
 
 def request_answer(
-    pid: int, process: int, timeout_s: float, stop: int | None, **request: object
+    pid: int, pidfd: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
     """Make a process connect, and send a request. Raises AttachError without an answer."""
     with (
-        _listening_socket(pid, process, timeout_s, stop) as listening,
-        _process_connecting(pid, process) as again,
+        _listening_socket(pid, pidfd, timeout_s, stop) as listening,
+        _process_connecting(pid, pidfd) as again,
     ):
         repeats = sys.maxsize if "end" in request else FIRST_REPEATS
-        connection = _accept_connection(pid, process, listening, timeout_s, stop, again, repeats)
+        connection = _accept_connection(pid, pidfd, listening, timeout_s, stop, again, repeats)
     with connection:
         try:
             connection.settimeout(ANSWER_TIMEOUT_S)
@@ -176,7 +176,7 @@ def request_answer(
 
 
 @contextmanager
-def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
+def _process_connecting(pid: int, pidfd: int) -> Iterator[Callable[[], None]]:
     """Make the process connect while the block runs. Yields a function that repeats this.
 
     Raises AttachError if the process cannot be made to connect.
@@ -188,7 +188,7 @@ def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
 
         def again() -> None:
             with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(process, SIGNAL)
+                signal.pidfd_send_signal(pidfd, SIGNAL)
 
         again()
         yield again
@@ -294,14 +294,14 @@ def _remote_exec(pid: int, script: str) -> None:
 
 @contextmanager
 def _listening_socket(
-    pid: int, process: int, timeout_s: float, stop: int | None
+    pid: int, pidfd: int, timeout_s: float, stop: int | None
 ) -> Iterator[socket.socket]:
     """Yield the socket to which the process connects.
 
     Raises AttachError if another command uses the socket's name and does not release the name in
     time.
     """
-    waiting = _poll_for(process, stop)
+    waiting = _poll_for(pidfd, stop)
     deadline_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         while True:
@@ -341,7 +341,7 @@ def _poll_for(*files: int | None) -> select.poll:
 
 def _accept_connection(
     pid: int,
-    process: int,
+    pidfd: int,
     listening: socket.socket,
     timeout_s: float,
     stop: int | None,
@@ -354,14 +354,14 @@ def _accept_connection(
         again: repeats the signal.
         repeats: how many times to call `again`.
     """
-    waiting = _poll_for(listening.fileno(), process, stop)
+    waiting = _poll_for(listening.fileno(), pidfd, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(min(left_s, AGAIN_S) * 1000)}
         if not ready and repeats:
             repeats -= 1
             again()
-        if process in ready:
+        if pidfd in ready:
             raise AttachError(f"process {pid} has ended")
         if stop in ready:
             raise AttachError(f"process {pid} has not answered yet")

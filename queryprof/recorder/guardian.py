@@ -69,18 +69,18 @@ def _wait_and_end_recordings(reads: int, pids: Sequence[int], runner: str) -> No
             left[pid] = open_process(pid)
     deadline_s = time.monotonic() + GUARD_TIMEOUT_S
     while left and time.monotonic() < deadline_s:
-        for pid, process in list(left.items()):
-            if _end_recording(pid, process, runner):
+        for pid, pidfd in list(left.items()):
+            if _end_recording(pid, pidfd, runner):
                 del left[pid]
         time.sleep(PAUSE_S if left else 0)
 
 
-def _end_recording(pid: int, process: int, runner: str) -> bool:
+def _end_recording(pid: int, pidfd: int, runner: str) -> bool:
     """End a recording. Returns whether the guardian has nothing more to do for the process."""
     try:
-        request_answer(pid, process, TRY_S, None, end=runner)
+        request_answer(pid, pidfd, TRY_S, None, end=runner)
     except CannotSignalError:
         return True
     except AttachError:
-        return has_ended(process)
+        return has_ended(pidfd)
     return True

@@ -148,7 +148,7 @@ def compute_effects(
     means = {levels: fmean(responses) for levels, responses in cells.items()}
     mean = origin + fmean(means.values())
     error = sum((y - means[levels]) ** 2 for levels, responses in cells.items() for y in responses)
-    halves = _sign_table(len(factors), means)
+    halves = _effects_by_factors(len(factors), means)
     squares = {chosen: len(model) * q * q for chosen, q in halves.items()}
     total = error + sum(squares.values())
     degrees = len(cells) * (replications - 1)
@@ -184,7 +184,7 @@ def _level_combinations(factors: int) -> tuple[Levels, ...]:
     return tuple(levels[::-1] for levels in product((-1, 1), repeat=factors))
 
 
-def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
+def _effects_by_factors(count: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
     """Return the effect of each factor and each interaction. The keys are tuples of factor numbers.
 
     An effect is the mean of the responses, each multiplied by the product of the chosen factors'
@@ -192,8 +192,8 @@ def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, 
     """
     return {
         chosen: fmean(prod(levels[i] for i in chosen) * mean for levels, mean in means.items())
-        for order in range(1, factors + 1)
-        for chosen in combinations(range(factors), order)
+        for order in range(1, count + 1)
+        for chosen in combinations(range(count), order)
     }
 
 

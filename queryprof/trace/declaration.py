@@ -11,7 +11,7 @@ KEY, SUM, MOST, LEAST, FIRST, LONGEST, LAST = range(7)
 - KEY: the value is the same in both
 - SUM: add
 - MOST: the larger value
-- LEAST: the smaller value, of the rows that count a call
+- LEAST: the smaller value; rows without calls are ignored
 - FIRST: the first known value
 - LONGEST: the value of the row with the larger `max_ns`
 - LAST: the later value

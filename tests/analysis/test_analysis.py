@@ -113,7 +113,7 @@ def test_the_overview_lists_what_is_unknown() -> None:
     for word in (
         "process 101 has no recorded end",
         "`queryprof last` shows the last calls",
-        "7 executions are under (other)",
+        "7 executions are grouped as (other)",
         "of 2 executions are unknown",
         "unknown: no",
         "are estimates",
@@ -129,10 +129,10 @@ def test_spans_that_never_end_are_a_caution() -> None:
     """Only spans that end are counted: a WSGI iterable that nothing closes ends none."""
     profile = profile_of(aggregate("S", span="GET /teams"), aggregate("S", span="GET /"))
     (caution,) = overview_of(profile).cautions
-    assert "no span GET /, GET /teams has ended" in caution
+    assert "spans named GET /, GET /teams never ended" in caution
     ended = Span("GET /", 1, 0, 0, 0, 0, Distribution(), Distribution(), (), {})
     (caution,) = overview_of(replace(profile, spans=(ended,))).cautions
-    assert "no span GET /teams has ended" in caution
+    assert "spans named GET /teams never ended" in caution
 
 
 def test_the_vital_few_say_what_they_make_up() -> None:

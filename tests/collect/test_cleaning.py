@@ -118,7 +118,7 @@ def test_what_has_no_place_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     made, left = clean(capsys=capsys)
     assert made == f"made: {os.getcwd()}/y.qprof"
     (region,) = regions_left_behind()
-    assert left.startswith("left: 1 recording")
+    assert left.startswith("not saved: 1 recording")
     why = f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone): {region.path}"
     assert left.endswith(why)
     os.unlink(region.path)
@@ -141,5 +141,7 @@ def test_many_are_summed_up(
     command._print_left(found)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11
-    assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone): /dev/shm/12"
-    assert lines[-1] == "left: the recordings of 2 other traces"
+    assert (
+        lines[0] == "not saved: 1 recording (12 kB) of /gone/12.qprof (/gone is gone): /dev/shm/12"
+    )
+    assert lines[-1] == "not saved: the recordings of 2 other traces"

@@ -46,7 +46,7 @@ COMMANDS = (
 )
 
 
-TWICE = "in more than one trace"
+TWICE = "counted once per trace"
 """merge's line about repeated processes: the damaged trace has those of the good one."""
 
 

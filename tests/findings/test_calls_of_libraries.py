@@ -181,7 +181,7 @@ def test_a_library_that_works_ten_times_as_long_as_usual(
     none = None, None, None, None
     usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
     found = of(replace(one, aggregates=tuple(reads), thread_usage=(usage,)), text)
-    assert any("check that the engine has no echo" in each for each in found.evidence) == is_unusual
+    assert any("Check that echo=True is off" in each for each in found.evidence) == is_unusual
 
 
 @pytest.mark.parametrize(

@@ -270,8 +270,8 @@ def test_what_is_changed_for_each_row_of_a_query_names_it(parent_rows: int) -> N
         for one in findings(profile_of(parent, change._replace(rows=100)))
         if one.category == "single_changes"
     )
-    assert found.fix.startswith("Change all rows with one UPDATE whose WHERE finds them")
-    message = "as often as SELECT id FROM p returns rows (100 rows)"
+    assert found.fix.startswith("If SQL can compute the new values, change all rows")
+    message = "once per row of SELECT id FROM p (100 rows)"
     assert (message in found.evidence) == (parent_rows == 100)
 
 
@@ -343,8 +343,8 @@ def test_the_way_off_the_loop_is_shown_once() -> None:
 @pytest.mark.parametrize(
     ("plan", "fix"),
     [
-        ("SCAN t USING INDEX t_c", "SQLite reads it in the order"),
-        ("SCAN t", "No helpful index on its plain"),
+        ("SCAN t USING INDEX t_c", "SQLite reads the table in the order"),
+        ("SCAN t", "No index on the table's plain"),
     ],
 )
 def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix: str) -> None:

@@ -200,7 +200,7 @@ def test_a_function_that_calls_itself_is_a_loop() -> None:
     one = aggregate("SELECT a FROM t WHERE id = ?", (QUERY, MAIN, MAIN), ns=50 * MS, count=50)
     profile = profile_of(one._replace(rows=50))
     (found,) = findings(profile, Knows(INDEX), is_loop=False)
-    assert found.evidence[-1] == "it calls itself in line 10 of main"
+    assert found.evidence[-1] == "recursion in line 10 of main"
 
 
 def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
@@ -229,11 +229,11 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
     (found,) = findings(profile_of(*loops), Knows(INDEX))
     assert found.gain_ns == pytest.approx(4 * 49 * MS)
     assert found.evidence[-1].startswith(
-        "147 ms of the saving are for 3 other statements on this line: SELECT a FROM t_"
+        "147 ms of the saving comes from 3 other statements on this line: SELECT a FROM t_"
     )
 
 
-@pytest.mark.parametrize(("tables", "shown"), [(3, "."), (4, "; these are 3 of them.")])
+@pytest.mark.parametrize(("tables", "shown"), [(3, "."), (4, "; 3 are shown.")])
 def test_sql_for_each_of_several_tables(tables: int, shown: str) -> None:
     one = aggregate("SELECT a FROM t_0 WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
     (of_one,) = findings(profile_of(one), Knows(INDEX))
@@ -247,7 +247,7 @@ def test_sql_for_each_of_several_tables(tables: int, shown: str) -> None:
     ]
     (found,) = merge_same_cause(each)
     assert found.code.count("CREATE INDEX") == 3
-    assert found.fix == f"{of_one.fix} {tables} statements need one each{shown}"
+    assert found.fix == f"{of_one.fix} {tables} statements need an index each{shown}"
 
 
 @pytest.mark.parametrize(("ns", "is_reported"), [(10 * MS, True), (9 * MS, False)])
@@ -257,9 +257,7 @@ def test_unknown_plans_are_reported(ns: int, is_reported: bool) -> None:
     profile = profile_of(aggregate(READ, SITE, ns=ns), other)
     report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
     message = [
-        one
-        for one in unknown_data_notes(report)
-        if one.startswith("queryprof does not know the plans of 1 statement (10")
+        one for one in unknown_data_notes(report) if one.startswith("the plans of 1 statement (10")
     ]
     assert len(message) == is_reported
     assert not [one for one in unknown_data_notes(report, {READ}) if one in message], (

@@ -62,7 +62,9 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     table.
     """
     known = steps is not None
-    rows = RowSteps((SkippingComparison(frozenset({""}), 3),), inner=None, taken=13, once=12)
+    rows = RowSteps(
+        (SkippingComparison(frozenset({""}), 3),), inner=None, taken=13, steps_outside_scan=12
+    )
     served = IndexHelp(
         ("SCAN t", "USE TEMP B-TREE FOR ORDER BY"),
         "CREATE INDEX t_at ON t (at);",

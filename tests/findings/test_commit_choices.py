@@ -128,7 +128,7 @@ def test_a_commit_of_a_batch_is_as_it_may_be(rows: int, severity: Severity) -> N
 
 
 @pytest.mark.parametrize(
-    ("commits", "evidence"), [(50, "50 commits"), (39, "each is its own transaction")]
+    ("commits", "evidence"), [(50, "50 commits"), (39, "each in its own transaction")]
 )
 def test_what_syncs_before_its_commit_has_one(commits: int, evidence: str) -> None:
     """A write that exceeds the cache syncs before its commit, so syncs alone do not make a
@@ -223,7 +223,7 @@ def test_items_that_are_kept_by_themselves_have_another_fix(
     )
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
-    assert ("one COMMIT for everything written for it" in found.fix) == is_reported
+    assert ("commit once per item" in found.fix) == is_reported
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_the_words_fit_the_loop(
     ]
     assert words in found.fix
     assert found.severity is severity
-    assert ("claims one row at a time" in found.doubt) == (write == CLAIM)
+    assert ("may claim jobs" in found.doubt) == (write == CLAIM)
 
 
 UPDATE = "UPDATE t SET a = ? WHERE b = ?"

@@ -96,7 +96,9 @@ def test_without_such_an_index_groups_are_not_reported(served: IndexHelp) -> Non
     assert covered(GROUPS, served, 40_000) == []
 
 
-OF_ROW = RowSteps((SkippingComparison(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
+OF_ROW = RowSteps(
+    (SkippingComparison(frozenset({"b"}), 3),), inner=None, taken=5, steps_outside_scan=10
+)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
     assert bool(found) == is_better
     for one in found:
         assert one.code == WIDE
-        assert f"made of about {taken:,}" in one.evidence[0]
+        assert f"computed from about {taken:,} rows" in one.evidence[0]
 
 
 @pytest.mark.parametrize(("rows", "severity"), [(499, "high"), (500, "medium")])

@@ -102,5 +102,5 @@ def test_a_query_that_repeats_and_returns_too_much(
     )
     (result,) = find_all(Report(one), lambda *_: None, {}, lines=lines)
     assert result.category == category
-    kept = any("run it once and keep the result" in each for each in result.evidence)
+    kept = any("run the query once and keep the result" in each for each in result.evidence)
     assert kept == (category != "duplicate_query")

@@ -65,7 +65,7 @@ def test_a_loop_wins_the_way_to_the_thread_and_back() -> None:
         handed((MAIN,), 50, SLEEP_NS),
     )[READ]
     assert found.gain_ns == near(0.99 * (MS + 300 * 2 * SLEEP_NS))
-    assert "handing it to a thread and back takes 1" in found.evidence[0]  # 120 us
+    assert "passing each call to a thread and back takes 1" in found.evidence[0]  # 120 us
 
 
 def test_statements_of_a_line_share_it() -> None:
@@ -90,8 +90,8 @@ def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_share
     """The line's other statement runs in a thread."""
     other = reads(OTHER)._replace(thread=Thread(1, thread))
     found = findings([reads(ns=30 * MS), other], handed(EXECUTE, 200, SLEEP_NS))
-    assert ("handing it to a thread" in found[READ].evidence[0]) == is_shared
-    assert "handing it to a thread" in found[OTHER].evidence[0]
+    assert ("passing each call to a thread" in found[READ].evidence[0]) == is_shared
+    assert "passing each call to a thread" in found[OTHER].evidence[0]
 
 
 @pytest.mark.parametrize(("each_ns", "is_counted"), [(94_000, True), (106_000, False)])
@@ -100,7 +100,7 @@ def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> 
     assert 94_000 < MAX_IDLE_WAIT_NS < 106_000
     found = findings([reads(ns=30 * MS)], handed(EXECUTE, 100, each_ns))[READ]
     assert (found.gain_ns > 30 * MS) == is_counted
-    assert ("handing it to a thread" in found.evidence[0]) == is_counted
+    assert ("passing each call to a thread" in found.evidence[0]) == is_counted
     assert found.is_least != is_counted
 
 

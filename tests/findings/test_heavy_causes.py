@@ -60,7 +60,7 @@ JOINING = (
     ("statement", "gain_ms", "fix"),
     [
         ("SELECT a FROM t UNION SELECT a FROM u", 330, "write UNION ALL"),
-        ("SELECT a FROM t UNION ALL SELECT a FROM u", 600, "no specific cause"),
+        ("SELECT a FROM t UNION ALL SELECT a FROM u", 600, "No known cause"),
         (
             "WITH RECURSIVE r(a) AS (SELECT ? UNION ALL SELECT b FROM t, r) SELECT a FROM r",
             600,
@@ -69,7 +69,7 @@ JOINING = (
         (
             "WITH RECURSIVE r(a) AS (SELECT ? UNION SELECT b FROM t, r) SELECT a FROM r",
             600,
-            "no specific cause",
+            "No known cause",
         ),
     ],
 )
@@ -82,7 +82,7 @@ def test_unions(statement: str, gain_ms: int, fix: str, steps: int, is_known: bo
     tree = JOINING if "RECURSIVE" in statement else "SCAN t\nSCAN u"
     profile = replace(profile_of(one, write), plans=(Plan(statement, "app.db", tree),))
     (found,) = [each for each in findings(profile) if each.statement == statement]
-    assert (fix if is_known else "no specific cause") in found.fix
+    assert (fix if is_known else "No known cause") in found.fix
     assert found.gain_ns == (gain_ms if is_known else 600) * MS
 
 

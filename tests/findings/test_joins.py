@@ -160,7 +160,7 @@ def multiplied(
 ) -> list[Finding]:
     profile = joined(sql, "SCAN a\nSEARCH p\nSEARCH c", steps=steps, library=library)
     findings = find_all(Report(profile), lambda *_: None, {}, Crosses(tables))
-    return [one for one in findings if "joined rows" in one.evidence[0]]
+    return [one for one in findings if "with every row of" in one.evidence[0]]
 
 
 CROSSED = ("photo", "comment", "album")

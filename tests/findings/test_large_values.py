@@ -197,4 +197,4 @@ def test_some_of_many_triggers_are_listed(number: int, message: str) -> None:
             return tuple(Trigger(f"t{at}", "UPDATE", "t", ()) for at in range(number))
 
     (one,) = find_all(Report(changes(50, 0)), lambda *_: None, {}, Many())
-    assert one.evidence[-1] == f"it fires the triggers {message}"
+    assert one.evidence[-1] == f"the statement fires the triggers {message}"

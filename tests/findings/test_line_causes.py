@@ -165,7 +165,7 @@ def test_a_subquery_that_searches_many_rows_for_each(
     assert [each.category for each in found] == ["correlated_subquery"] * is_reported
     if is_reported:
         assert (found[0].severity is Severity.LOW) != is_running
-        assert found[0].fix.startswith("Each row ") == is_running
+        assert found[0].fix.startswith("For each row, ") == is_running
 
 
 def test_objects_of_a_relation_that_is_loaded_with_others() -> None:

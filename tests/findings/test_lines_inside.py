@@ -73,7 +73,7 @@ def test_the_fix_of_nested_lazy_loads_is_one_finding() -> None:
     fixed = replace(inner, fix=f"Load A.b and B.c {BOTH}: ...", parent=READ)
     (found,) = merge_same_cause([outer, fixed])
     assert (found.statement, found.gain_ns) == (INNER_READ, outer.gain_ns + inner.gain_ns)
-    assert "the fix includes the load around it in line 3" in found.evidence[-1]
+    assert "the fix also covers the outer query in line 3" in found.evidence[-1]
     assert len(merge_same_cause([outer, replace(fixed, parent="SELECT 1")])) == 2
     assert len(merge_same_cause([outer, inner])) == 2
 

@@ -124,7 +124,7 @@ def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> Non
         for event in profile.lock_events
     )
     (found,) = findings(replace(profile, lock_events=events))
-    assert found.fix.startswith("COMMIT the transaction, or ROLLBACK") == is_endless
+    assert found.fix.startswith("No COMMIT or ROLLBACK") == is_endless
     assert found.category == ("long_transaction" if is_endless else "lock_wait")
 
 
@@ -208,7 +208,7 @@ def test_calls_whose_timeout_was_over_have_failed(exception: str, is_reported: b
     error = ErrorCount(READ, SITE, "execute", f"sqlite3.OperationalError: {exception}", 2)
     other = replace(error, statement="SELECT 1")
     (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
-    message = "2 of their calls failed at the end of the timeout: database is locked"
+    message = "2 of the blocked calls timed out: database is locked"
     assert (message in found.evidence) == is_reported
 
 
@@ -219,4 +219,4 @@ def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) 
     profile = replace(waited(50, 0.1), handoffs=(handed,) * is_awaited)
     (found,) = findings(profile)
     assert found.category == "long_transaction"
-    assert found.fix.endswith("includes other work of the loop.") == is_awaited
+    assert found.fix.endswith("includes other tasks of the event loop.") == is_awaited

@@ -47,4 +47,6 @@ def test_writes_of_one_loop_are_one_finding(others_ms: int, first: str) -> None:
     (one,) = (each for each in found if each.category == "commit_per_write")
     assert one.site.frame == frames[first]
     assert one.gain_ns == pytest.approx((200 + others_ms) * MS * 0.99)
-    assert one.evidence[-1].endswith("for 1 other statement of this loop: INSERT INTO b VALUES (?)")
+    assert one.evidence[-1].endswith(
+        "from 1 other statement in this loop: INSERT INTO b VALUES (?)"
+    )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+from findings.test_handed_gains import handed
 
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
@@ -115,16 +116,16 @@ def test_a_view_whose_name_is_not_in_the_plan() -> None:
     assert "computes all rows of a view" in found.evidence[1]
 
 
-@pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
+@pytest.mark.parametrize(
+    ("count", "fix"), [(1, "how often the statement runs"), (5, "create it once")]
+)
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
     (found,) = findings(profile_of(made))
     assert fix in found.fix
 
 
-@pytest.mark.parametrize(
-    ("syncs", "fix"), [(99, "knows no specific cause"), (100, "one transaction")]
-)
+@pytest.mark.parametrize(("syncs", "fix"), [(99, "No known cause"), (100, "one transaction")])
 def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
     """There are a hundred changes of two tables. In separate transactions, each would sync a
     file.
@@ -239,6 +240,21 @@ def test_writes_of_one_row_that_wait_for_each_other(
     found = findings(replace(profile, systems={UPDATE_ONE: system}))
     message = [each for each in found if "until its COMMIT" in each.fix]
     assert [each.severity for each in message] == ([Severity.MEDIUM] if is_reported else [])
+
+
+@pytest.mark.parametrize(("threads", "kind"), [(2, "threads"), (1, "tasks")])
+def test_who_changes_the_same_rows_at_the_same_time(threads: int, kind: str) -> None:
+    """A driver without threads awaits the server, and the waits of its tasks overlap."""
+    rows = [
+        aggregate(UPDATE_ONE, SITE, ns=500 * MS, count=100)._replace(
+            rows=100, thread=Thread(1, f"T{number}")
+        )
+        for number in range(threads)
+    ]
+    waits = (handed(SITE, 100, 5 * MS),) * (threads == 1)
+    profile = replace(profile_of(*rows), systems={UPDATE_ONE: "postgresql"}, handoffs=waits)
+    (found,) = [each for each in findings(profile) if each.category == "lock_wait"]
+    assert found.evidence[-1] == f"concurrent {kind} change single rows with this statement"
 
 
 @pytest.mark.parametrize(

@@ -131,3 +131,17 @@ def test_an_offset_in_a_database_without_counted_steps(
     found = find_all(Report(profile), lambda *_: None, {})
     message = [each for each in found if each.category == "offset_pagination"]
     assert [each.gain_ns for each in message] == ([250 * MS] if is_reported else [])
+
+
+@pytest.mark.parametrize(("count", "each"), [(1, ""), (2, " each")])
+def test_a_single_execution_is_not_several(count: int, each: str) -> None:
+    statement = "SELECT a FROM t WHERE lower(b) = ?"
+    one = aggregate(statement, SITE, ns=600 * MS, count=count)._replace(
+        rows=80 * count, vm_steps=20_000 * count, full_scan_steps=5000 * count
+    )
+    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
+    index = "CREATE INDEX t_e ON t (lower(b));"
+    served = IndexHelp(("SCAN t",), code=index, terms=("lower(b)",), is_plain=False, searches=True)
+    (found,) = findings(profile, Knows(served))
+    assert found.category == "index_defeated"
+    assert f"read 5,001 rows{each} to return 80" in found.evidence[0]

@@ -24,7 +24,7 @@ def row_steps(*costs: int, column: str = "b") -> RowSteps:
         tuple(SkippingComparison(frozenset({column}), cost) for cost in costs),
         inner=None,
         taken=9,
-        once=12,
+        steps_outside_scan=12,
     )
 
 
@@ -48,7 +48,9 @@ def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> No
         [won] * (won > 0), rel=0.1
     )
     assert all(each.doubt == "" and each.severity == "high" for each in found)
-    assert all((f"made of about {rows}" in each.evidence[0]) == (rows > 1) for each in found)
+    assert all(
+        (f"computed from about {rows} rows" in each.evidence[0]) == (rows > 1) for each in found
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_conditions_that_the_index_does_not_serve(
         SkippingComparison(frozenset({one}), cost)
         for one, cost in zip(columns, (3, 6), strict=True)
     )
-    of_row = RowSteps(left_out, inner=None, taken=9, once=12)
+    of_row = RowSteps(left_out, inner=None, taken=9, steps_outside_scan=12)
     statement = "SELECT a FROM t WHERE b = ? AND c LIKE ?"
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
         rows=50, vm_steps=round(50 * (12 + steps * 10_000 + 3)), full_scan_steps=50 * 10_000
@@ -198,7 +200,9 @@ def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
 
 
 def test_a_comparison_of_two_columns_is_not_served_by_an_index_on_one() -> None:
-    both = RowSteps((SkippingComparison(frozenset({"b", "c"}), 3),), inner=None, taken=9, once=12)
+    both = RowSteps(
+        (SkippingComparison(frozenset({"b", "c"}), 3),), inner=None, taken=9, steps_outside_scan=12
+    )
     assert both.estimate_remaining_rows({"b"}, 30_012, 10_000, None) == (0.0, 10_000)
     assert both.estimate_remaining_rows({"b", "c"}, 30_012, 10_000, None) == (0.0, 0.0)
 

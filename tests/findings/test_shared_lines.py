@@ -143,4 +143,4 @@ def test_the_other_queries_of_a_line_are_shown(count: int, is_reported: bool) ->
         profile(loop(READ, 40, 40, others=40), loop(other, 40, 40, others=40, count=count))
     )
     assert found.statement == READ
-    assert (f"the line also executes, as often: {other}" in found.evidence) == is_reported
+    assert (f"the line runs another query equally often: {other}" in found.evidence) == is_reported

@@ -12,7 +12,7 @@ from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
-from queryprof.findings.whole import BUSY, RAN, reference_time
+from queryprof.findings.whole import PROGRAM_BUSY_TIME, SERVER_BUSY_TIME, reference_time
 from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.operations import OWN_NOTE
 from queryprof.planner.facts import IndexHelp
@@ -64,17 +64,17 @@ def with_syncs(profile: Profile, syncs: int) -> Profile:
 @pytest.mark.parametrize(
     ("profile", "whole"),
     [
-        (with_syncs(server(300, stack=(VIEW,)), 0), (300 * MS, RAN)),
+        (with_syncs(server(300, stack=(VIEW,)), 0), (300 * MS, PROGRAM_BUSY_TIME)),
         (with_syncs(server(300, stack=(VIEW,)), 1), (SECOND, "run")),  # it waited for the disk
-        (server(300), (300 * MS, BUSY)),
-        (server(100), (200 * MS, BUSY)),
-        (server(300, 100), (500 * MS, BUSY)),
+        (server(300), (300 * MS, SERVER_BUSY_TIME)),
+        (server(100), (200 * MS, SERVER_BUSY_TIME)),
+        (server(300, 100), (500 * MS, SERVER_BUSY_TIME)),
         (server(1000), (SECOND, "run")),
-        (server(300, stack=(VIEW,)), (300 * MS, RAN)),
-        (server(499, stack=(VIEW,)), (499 * MS, RAN)),
+        (server(300, stack=(VIEW,)), (300 * MS, PROGRAM_BUSY_TIME)),
+        (server(499, stack=(VIEW,)), (499 * MS, PROGRAM_BUSY_TIME)),
         (server(500, stack=(VIEW,)), (SECOND, "run")),
         (kept_waiting(server(300, stack=(VIEW,))), (SECOND, "run")),
-        (server(300, stack=(VIEW, HANDLER, MAIN)), (300 * MS, RAN)),
+        (server(300, stack=(VIEW, HANDLER, MAIN)), (300 * MS, PROGRAM_BUSY_TIME)),
         (replace(server(300), thread_usage=()), (SECOND, "run")),
     ],
     ids=[
@@ -100,7 +100,9 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     assert reference_time(profile, 50 * MS)[0] == 50 * MS
     found = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     assert {one.whole for one in found} <= {whole[1]}
-    assert ("WsgiMiddleware" in server_hint(found)) == (whole[1] == BUSY)  # those with findings
+    assert ("WsgiMiddleware" in server_hint(found)) == (
+        whole[1] == SERVER_BUSY_TIME
+    )  # those with findings
 
 
 @pytest.mark.parametrize(("cpu_ms", "is_low"), [(499, True), (500, False)])

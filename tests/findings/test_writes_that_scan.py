@@ -47,9 +47,9 @@ def test_a_trigger_that_scans_a_table(tmp_path: Path) -> None:
     found = of_the_delete(report)
     assert found is not None
     assert found.category == "full_scan"
-    assert found.fix.startswith("A trigger of its table")
-    assert found.evidence[-1] == "it fires the trigger lonely"
-    assert "although the statement itself scans nothing" in found.evidence[0]
+    assert found.fix.startswith("A trigger on the written table")
+    assert found.evidence[-1] == "the statement fires the trigger lonely"
+    assert "own plan has no scan" in found.evidence[0]
 
 
 def test_a_trigger_that_scans_few_rows(tmp_path: Path) -> None:

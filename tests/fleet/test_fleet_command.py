@@ -121,7 +121,7 @@ def test_a_repeated_window_is_reported(queryprof: Run) -> None:
     shutil.copy(whole, whole.with_name("copy.parquet"))
     result = queryprof("fleet", "report", "out", "--format", "json")
     assert (
-        "1 window is in more than one file, or a host's clock was set back: the figures count every copy"
+        "1 window is counted more than once: it is in several files, or a host's clock was set back"
         in result.stderr
     )
     assert [one["calls"] for one in json.loads(result.stdout)] == [20]
@@ -223,6 +223,6 @@ def test_a_merged_trace_reports_what_is_missing(queryprof: Run) -> None:
     result = queryprof("fleet", "compare", "1", "2", "all.qprof")
     text = " ".join((result.stdout + result.stderr).split())
     assert "all.qprof: contains several hosts or versions: its spans, plans and findings" in text
-    assert "not known: counts: no spans of both versions" in text
-    assert "not known: plans: no plans of both versions" in text
-    assert "not known: time: fewer than 8 hosts" in text
+    assert "not checked: counts: no spans of both versions" in text
+    assert "not checked: plans: no plans of both versions" in text
+    assert "not checked: time: fewer than 8 hosts" in text

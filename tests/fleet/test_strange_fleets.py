@@ -119,7 +119,7 @@ def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
         result = ranking(queryprof, *order)
         assert executions(result) == 2 * 555
         assert (
-            "in more than one file, or a host's clock was set back: the figures count every copy"
+            "counted more than once: they are in several files, or a host's clock was set back"
             in result.stderr
         )
 
@@ -379,7 +379,7 @@ def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> N
     assert queryprof("merge", "all.qprof", "2.qprof", "3.qprof", "4.qprof").returncode == 0
     asked = ("fleet", "compare", "1", "2", "--fail-on", "counts")
     result = queryprof(*asked, "0.qprof", "1.qprof", "all.qprof")
-    assert "not known: counts: some spans combine several versions" in result.stdout
+    assert "not checked: counts: some spans combine several versions" in result.stdout
     assert "counts 1" not in result.stdout
 
 

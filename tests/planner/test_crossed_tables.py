@@ -148,4 +148,4 @@ def test_the_tables_are_named() -> None:
     with SchemaPlanner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
         findings = find_all(Report(recorded(sql)), lambda *_: None, {}, planner)
     (one,) = [one for one in findings if one.category == "duplicate_rows"]
-    assert "each row of photo with each row of comment, for each row of album" in one.evidence[0]
+    assert "every row of photo with every row of comment, for each row of album" in one.evidence[0]

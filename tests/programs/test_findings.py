@@ -159,7 +159,7 @@ db.close()
     found = findings_of(Report(read_profile("t.qprof")))
     scans = [one for one in found if one.category == "full_scan"]
     assert [one.code for one in scans] == ["CREATE INDEX item_owner ON item (owner);"]
-    assert "it also helps 2 other statements" in scans[0].evidence[-1]
+    assert "the fix also helps 2 other statements" in scans[0].evidence[-1]
     assert "index_defeated" not in [one.category for one in found]
 
 

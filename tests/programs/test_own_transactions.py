@@ -48,7 +48,7 @@ def found(path: Path, *pragmas: str, begins: bool) -> list[Finding]:
 def test_transactions_that_sync_nothing(tmp_path: Path, pragmas: tuple[str, ...]) -> None:
     (one,) = found(tmp_path / "t.db", *pragmas, begins=False)
     assert one.category == "commit_per_write"
-    assert one.evidence[0].startswith("1,000 writes, each is its own transaction")
+    assert one.evidence[0].startswith("1,000 writes, each in its own transaction")
 
 
 def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> N
         for number in range(30):
             log(f"alone {number}")
     (one,) = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
-    assert one.evidence[0] == "1,030 writes, 30 separate transactions (no BEGIN before them)"
+    assert one.evidence[0] == "1,030 writes, 30 separate transactions (no BEGIN)"
 
 
 def test_savepoints_that_are_transactions(tmp_path: Path) -> None:

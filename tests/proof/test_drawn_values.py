@@ -42,7 +42,7 @@ def test_values_of_the_database_have_more_rows_than_the_program_read(
     advice = proved(Report(counted(recording.profile)), str(path))
     (proof,) = advice.proofs
     assert proof.is_drawn
-    assert ("the program may stop reading before the last" in proof.doubt) != reads_all
+    assert ("the program may stop reading early" in proof.doubt) != reads_all
     assert reads_all == (not proof.doubt)
 
 

@@ -7,7 +7,7 @@ import pytest
 from queryprof.planner.judging import AFTER, Measurement
 from queryprof.proof.search import ChangeSearch
 from queryprof.proof.times import StatementTimes
-from queryprof.proof.workload import RecordedQuery
+from queryprof.proof.workload import RecordedStatement
 
 pytestmark = pytest.mark.once
 
@@ -25,7 +25,7 @@ def measured(ns: float, vm_steps: int | None) -> Measurement:
 def test_equal_steps_take_equal_time(
     monkeypatch: pytest.MonkeyPatch, writes: bool, vm_steps: int | None, cost_ns: float
 ) -> None:
-    query = RecordedQuery(UPDATE, 100, 1, writes)
+    query = RecordedStatement(UPDATE, 100, 1, writes)
     search = ChangeSearch.__new__(ChangeSearch)
     search.base = {UPDATE: (measured(100, 7),)}
     search.times = StatementTimes([query], {UPDATE: 100})

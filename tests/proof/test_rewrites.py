@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -305,12 +306,12 @@ def test_the_command_says_it(books: Path) -> None:
     command = [QUERYPROF, "analyze", "x.qprof", "--db", books, "--prove", "--budget", "1h"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     words = " ".join(result.split())
-    assert "proved: rewritten" in words
+    assert re.search(r"proved: .{5,40} after rewriting, on the unchanged database", words)
     assert "SELECT title FROM book WHERE id > :last_id ORDER BY id LIMIT 9;" in words
     sql = subprocess.run(
         [*command, "--format", "sql"], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert "-- In the program: proved: rewritten" in sql
+    assert re.search("-- In the program: proved: .{5,40} after rewriting, ", sql)
     with closing(sqlite3.connect(books)) as db:
         db.executescript(sql)
     page = [QUERYPROF, "html", "x.qprof", "--db", books, "--prove", "-o", "x.html"]

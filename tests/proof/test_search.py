@@ -51,7 +51,7 @@ def test_what_another_begins_with_is_not_made_beside_it(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds even if each loss without the index is too large."""
-    monkeypatch.setattr(StatementTimes, "least_ns", lambda _: -1.0)
+    monkeypatch.setattr(StatementTimes, "min_win_ns", lambda _: -1.0)
     search = ChangeSearch(judge, read_schema(judge), ())
     short = Candidate("large", (IndexTerm("a"),))
     long = Candidate("large", (IndexTerm("a"), IndexTerm("b")))

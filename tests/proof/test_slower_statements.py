@@ -15,7 +15,7 @@ from queryprof.findings.lookup import findings_of
 from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice, Cost, Proof
 from queryprof.proof.times import StatementTimes
-from queryprof.proof.workload import RecordedQuery
+from queryprof.proof.workload import RecordedStatement
 from queryprof.report.text.advice import advice_cautions, proof_line
 
 pytestmark = pytest.mark.once
@@ -73,8 +73,7 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
     assert (one.statements, len(one.slower)) == ((TOTAL,), 1)
     assert one.win_ns < one.loss_ns
     assert any(
-        "other statements that SQLite would run with it" in message
-        for message in advice_cautions(advice)
+        "would slow down other statements by" in message for message in advice_cautions(advice)
     )
     (finding,) = (
         each
@@ -87,7 +86,7 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
 def times(
     recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int = 20
 ) -> StatementTimes:
-    query = RecordedQuery("SELECT", recorded_ns, executions, writes=False)
+    query = RecordedStatement("SELECT", recorded_ns, executions, writes=False)
     return StatementTimes([query], {"SELECT": base_ns}, {"SELECT": base_ns})
 
 

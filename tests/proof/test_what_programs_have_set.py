@@ -81,7 +81,7 @@ def test_patterns_are_not_made_up(tmp_path: Path) -> None:
     advice = proved(Report(counted(recording.profile)), str(path))
     (one,) = advice.not_measured
     assert one.reason == "the patterns are unknown: record with --parameters"
-    assert "nor does ANALYZE" not in saving_summary(advice)
+    assert "Neither a single index nor ANALYZE" not in saving_summary(advice)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_nothing_to_change_refers_to_measured_statements(
     object.__setattr__(proof, "recorded_ns", 800)
     unknown = (NotMeasured("SELECT 1", unknown_ns, "why"),)
     advice = replace(none, proofs=(proof,), not_measured=unknown)
-    assert ("nor does ANALYZE" in saving_summary(advice)) == is_nothing
+    assert ("Neither a single index nor ANALYZE" in saving_summary(advice)) == is_nothing

@@ -259,7 +259,10 @@ def test_no_other_file_is_written(
         db.execute("PRAGMA user_version = 1")
     result = queryprof("lab", "replay", "x.qprof", "--db", "t.db", "--rounds", 1)
     assert result.returncode == 0, result.stderr
-    assert "2 executions skipped: it is refused in a replay: ATTACH or VACUUM INTO" in result.stderr
+    assert (
+        "2 executions skipped: the statement is refused in a replay: ATTACH or VACUUM INTO"
+        in result.stderr
+    )
     assert not (tmp_path / "other.db").exists()
     assert not (tmp_path / "third.db").exists()
 

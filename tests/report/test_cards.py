@@ -300,16 +300,16 @@ def finding(
         ([finding(0.3, 300), finding(0.1, 100, Severity.LOW)], ""),
         (
             [finding(0.3, 300), finding(0.1, 100, line=2)],
-            "Two changes save up to 400 ns of 1.00 µs (the run)",
+            "These two changes together save up to 400 ns of the run (1.00 µs)",
         ),
         (
             [finding(0.3, 300, line=line) for line in range(4)],
-            "Three changes save up to 900 ns of 1.00 µs (the run)",
+            "These three changes together save up to 900 ns of the run (1.00 µs)",
         ),
         ([finding(0.3, 300), finding(0.1, 100)], ""),  # they are on one line
         (
             [finding(0.6, 600), finding(0.4, 399, line=2)],
-            "Two changes save up to 999 ns of 1.00 µs (the run)",
+            "These two changes together save up to 999 ns of the run (1.00 µs)",
         ),
         ([finding(0.6, 600), finding(0.4, 400, line=2)], ""),  # they save some of the same time
         ([finding(1.0, 9000), finding(1.0, 9000, line=2)], ""),  # the total is unknown

@@ -95,9 +95,10 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
     )
     assert found.evidence[0].startswith("blocked 1 other call for 150 ms (longest 150 ms)")
     assert found.evidence[1].startswith(
-        "transactions of this line held the write lock 15 times, 750 ms in total, longest 50.0 ms"
+        "transactions took the write lock on this line 15 times and held it for 750 ms in total"
+        " (longest 50.0 ms)"
     )
-    assert found.evidence[1].endswith("they changed 15 rows")
+    assert found.evidence[1].endswith("the transactions changed 15 rows")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
     (found,) = [
         one for one in findings(profile) if "lock" in one.category or "trans" in one.category
     ]
-    assert any("held the write lock 4 times" in line for line in found.evidence)
+    assert any("took the write lock on this line 4 times" in line for line in found.evidence)
 
 
 def test_two_callers_that_were_waited_for_are_two_findings() -> None:
@@ -221,7 +222,8 @@ def test_two_callers_that_were_waited_for_are_two_findings() -> None:
         for ns, count in blocked.items()
     ]
     assert [
-        sum("held the write lock 4 times" in line for line in one.finding.evidence) for one in found
+        sum("took the write lock on this line 4 times" in line for line in one.finding.evidence)
+        for one in found
     ] == [
         1,
         1,

@@ -257,6 +257,14 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
     assert max(map(len, text.getvalue().splitlines())) <= width
 
 
+def test_a_single_handoff_has_one_time(profile: Profile) -> None:
+    (handoff,) = profile.handoffs
+    text = io.StringIO()
+    once = replace(profile, handoffs=(replace(handoff, count=1),))
+    print_view(Report(once), "thread", file=text, width=160)
+    assert "aiosqlite: 1 time, 1.81 ms, 2 errors" in text.getvalue()
+
+
 def test_statements_of_one_line_stand_together(profile: Profile) -> None:
     """Each keeps its rank and its findings. The line appears once."""
     other = (replace(LOOP, line=99, function="other"), MAIN)

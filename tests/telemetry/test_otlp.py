@@ -242,7 +242,7 @@ def test_an_endpoint_that_takes_no_traces(queryprof: Run, receiver: Receiver) ->
     receiver.statuses = [(200, {}), (404, {})]
     result = queryprof("fleet", "ship", "--once", "--otlp", receiver.url, "place")
     assert result.returncode == 1
-    assert "not sent, and not tried again: " in result.stderr
+    assert "not sent, and will not be retried: " in result.stderr
     assert "window sent" not in result.stderr
     assert os.listdir("place") == []
     (point,) = receiver.points("db.client.operation.duration")

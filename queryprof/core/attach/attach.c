@@ -18,7 +18,7 @@ typedef struct {
     qp_function function;          /* the trampoline's function */
     qp_function *place;            /* pointer in the definition of a method or getter, which lives
                                     * as long as its module; NULL for a slot */
-    PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
+    PyWrapperDescrObject *wrapper; /* owned: the wrapper descriptor of a replaced type slot */
     qp_slot slot;
     PyObject *owner;    /* owned: the type or module that has the function */
     PyObject *name;     /* owned */

@@ -46,7 +46,8 @@ typedef struct {
 
 /* The kind of result of a function that executes a statement. */
 typedef enum {
-    QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if the receiver is the cursor */
+    QP_RETURNS_CURSOR, /* a cursor for the rows; unspecified if the method belongs to the cursor
+                        * itself */
     QP_RETURNS_ROWS,   /* all rows, in a list */
     QP_RETURNS_ROW,    /* a row, a value of a row, or None; a fetch of all rows returns a list if
                         * there are several rows */

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.units import duration, percent
 from queryprof.findings.finding import CATEGORIES, Finding, Severity
-from queryprof.findings.whole import BUSY
+from queryprof.findings.whole import SERVER_BUSY_TIME
 from queryprof.report.places import Places
 
 
 def no_findings_sentence(unknown: Sequence[str]) -> str:
     """Return the sentence for an empty list. `unknown` lists causes that could not be checked."""
     if unknown:
-        return "No findings in the known data."
-    return "No findings: no cause that queryprof knows takes much of the time."
+        return "No findings, but some data is missing."
+    return "No findings: no known cause takes much of the time."
 
 
 def category_title(finding: Finding) -> str:
@@ -32,7 +32,7 @@ NO_TIME = {
 FREES_LOOP = frozenset({"blocked_loop"})
 """Categories whose fix lets other tasks run. The statement itself does not get faster."""
 
-COUNTS = {2: "Two changes", 3: "Three changes"}
+COUNTS = {2: "two", 3: "three"}
 
 
 def headline(finding: Finding, places: Places) -> str:
@@ -60,15 +60,18 @@ def combined_saving(findings: Sequence[Finding]) -> str:
     gain_ns = sum(one.gain_ns for one in relevant)
     if gain_ns >= whole_ns:
         return ""  # the savings overlap: their sum reaches the whole
+    number = COUNTS[len(relevant)]
+    is_all = len(relevant) == len(findings[: max(COUNTS)])
+    changes = f"These {number} changes" if is_all else f"{number.capitalize()} of these changes"
     return (
-        f"{COUNTS[len(relevant)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
-        f" {first.whole})"
+        f"{changes} together save up to {duration(gain_ns)} of the {first.whole}"
+        f" ({duration(whole_ns)})"
     )
 
 
 def server_hint(findings: Sequence[Finding]) -> str:
     """Return advice to mark a server's requests for more precise findings; "" if not needed."""
-    if not any(one.whole == BUSY for one in findings):
+    if not any(one.whole == SERVER_BUSY_TIME for one in findings):
         return ""
     return (
         "Its requests are not marked: wrap the application in queryprof.WsgiMiddleware or"

@@ -188,8 +188,8 @@ class _Cards:
         ranking = self._report.ranking
         shown = ranking.bottlenecks[: min(ranking.vital, BOTTLENECKS)]
         heading = (
-            f"The vital few: {ranking.vital} of {ranking.count} pairs of statement and line make up"
-            f" {percent(ranking.vital_share)} of the database time"
+            f"The vital few: {ranking.vital} of {ranking.count} statement and line pairs account"
+            f" for {percent(ranking.vital_share)} of the database time"
         )
         found = [_build_element(self._heading, heading), *map(self._bottleneck, shown)]
         if ranking.count > len(shown):

@@ -48,4 +48,4 @@ def _proof_verdict(proof: Proof) -> str:
         f"proved, {speedup_factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
     )
     verdict = "slower" if proof.is_slower else verdict
-    return f"{verdict}; values of the database" if proof.is_drawn else verdict
+    return f"{verdict}; values from the database" if proof.is_drawn else verdict

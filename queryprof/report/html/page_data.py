@@ -206,8 +206,6 @@ class _PageDataBuilder:
         more = len(names) - MAX_NAMES
         return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
-    # -- parts -------------------------------------------------------------------------------
-
     def _timeline(self) -> dict[str, Any]:
         timeline = timeline_of(self._report.profile, INTERVALS)
         return {

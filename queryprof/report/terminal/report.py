@@ -135,9 +135,9 @@ def _overview_lines(report: Report) -> Iterable[RenderableType]:
     if names:
         yield Text(names, "dim")
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
-    whole = "their times, added up" if processes else "the run time"
+    whole = "the summed run times" if processes else "the run time"
     waited_ns = overview.pool_ns
-    waited = f"; {duration(waited_ns)} of it waited for a pool's connection" if waited_ns else ""
+    waited = f", including {duration(waited_ns)} waiting for a pool connection" if waited_ns else ""
     yield Text.assemble(
         "ran ",
         (duration(overview.run_ns), "bold"),
@@ -171,8 +171,8 @@ def _vital_few_section(
     shown = ranking.bottlenecks[: _row_limit(report, beyond)]
     vital = ranking.vital if sort == "time" else len(shown)
     title = (
-        f"The vital few: {ranking.vital} of {ranking.count} pairs of statement and line"
-        f" make up {percent(ranking.vital_share)} of the database time"
+        f"The vital few: {ranking.vital} of {ranking.count} statement and line pairs account for"
+        f" {percent(ranking.vital_share)} of the database time"
         if sort == "time"
         else f"Statements and call sites by {sort}"
     )
@@ -184,7 +184,7 @@ def _vital_few_section(
             f"{left} more in the vital few; show them with --top {ranking.vital}", "dim"
         )
     if shown[vital:]:
-        yield heading_line("After the vital few, by line")
+        yield heading_line("Other lines")
         yield from _bottleneck_cards(shown[vital:], report, findings, places, width)
 
 

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from queryprof.analysis.handoffs import HandoffSummary
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import cpu_time_by_thread
-from queryprof.analysis.units import count, counted, duration, format_bytes
+from queryprof.analysis.units import count, counted, duration, each_if_several, format_bytes
 from queryprof.model import Profile
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, borderless_table, heading_line
@@ -42,7 +42,7 @@ def _handoff_card(found: HandoffSummary, places: Places) -> RenderableType:
         Text.assemble(
             (places.site(found.site), "bold cyan"),
             f"  {found.kind}: {counted(found.count, 'time')}",
-            f", {duration(found.total.mean_ns)} each",
+            f", {duration(found.total.mean_ns)}{each_if_several(found.count)}",
             (f", {counted(found.errors, 'error')}" if found.errors else "", "red"),
             f", {count(found.cancelled)} cancelled" if found.cancelled else "",
         ),
@@ -79,8 +79,8 @@ def thread_tables(report: Report, places: Places, wide: bool) -> list[Renderable
             names = [
                 "user",
                 "system",
-                "waited",
-                "made to wait",
+                "yielded",
+                "preempted",
                 "read",
                 "calls",
                 "written",

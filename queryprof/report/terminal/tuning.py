@@ -25,7 +25,7 @@ from queryprof.statistics.throughput import WorkersResult, is_certainly_lower
 
 MAX_ORDER = 2
 BAR = 30
-UNCERTAIN = "No pragma makes a certain difference: keep your settings."
+UNCERTAIN = "No pragma makes a significant difference: keep your settings."
 
 
 def print_pragmas(
@@ -61,10 +61,10 @@ def print_pragmas(
         print_parts(console, parts)
         return
     if found.safe:
-        parts += _combination_lines("Fastest that loses nothing", found.safe)
+        parts += _combination_lines("Fastest without risk of data loss", found.safe)
     fastest = found.combinations[0]
     if fastest.risks:
-        parts += _combination_lines("Fastest of all, and not advised", fastest)
+        parts += _combination_lines("Fastest, but may lose data", fastest)
     print_parts(console, parts)
 
 

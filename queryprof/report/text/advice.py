@@ -8,19 +8,22 @@ from queryprof.analysis.units import counted, duration, format_bytes, percent
 from queryprof.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.model.advice import Advice, DatabaseChange, Proof, Rewrite
 
-NO_CHANGE = "No index alone saves 3% or more of the recorded time, nor does ANALYZE."
+NO_CHANGE = "Neither a single index nor ANALYZE saves 3% or more of the recorded time."
 NO_INDEX = (
-    "No index and no ANALYZE saves 3% or more of the recorded time, but rewriting a statement does."
+    "Neither an index nor ANALYZE saves 3% or more of the recorded time, but rewriting a statement"
+    " does."
 )
 NO_CHANGE_YET = (
-    "No index and no ANALYZE saves 3% or more of the recorded time, as far as it was measured."
+    "As far as measured, neither an index nor ANALYZE saves 3% or more of the recorded time."
 )
 MIN_MEASURED_SHARE = 0.8
 """Share of the recorded time that must be measured before NO_CHANGE is printed."""
 
-NOTHING_MEASURED = "No statement was measured. INSERTs and their triggers never are."
+NOTHING_MEASURED = (
+    "No statement was measured. queryprof does not measure INSERTs or their triggers."
+)
 
-NO_CHANGE_BUT = "No index and no ANALYZE saves more than it costs the recorded inserts."
+NO_CHANGE_BUT = "Every index that saves time costs the other recorded statements more."
 
 
 def saving_summary(advice: Advice) -> str:
@@ -31,8 +34,8 @@ def saving_summary(advice: Advice) -> str:
         nothing = NO_CHANGE_BUT if advice.outweighed else nothing
         return f"{measured}. {nothing}" if advice.proofs else f"{measured}. {NOTHING_MEASURED}"
     return (
-        f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
-        f" recorded time become {duration(advice.after_ns)}"
+        f"{measured}: {counted(len(advice.changes), 'change')} cut the recorded time from"
+        f" {duration(advice.before_ns)} to {duration(advice.after_ns)}"
     )
 
 
@@ -46,7 +49,7 @@ def _no_change_sentence(advice: Advice) -> str:
 def change_in_words(change: DatabaseChange, advice: Advice) -> str:
     """Return the saving and cost of one change."""
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
-    parts = [f"wins {duration(change.win_ns)} ({percent(share)})"]
+    parts = [f"saves {duration(change.win_ns)} ({percent(share)})"]
     if change.bytes:
         parts.append(f"+{format_bytes(change.bytes)}")
     if change.insert_ns is not None:
@@ -71,7 +74,7 @@ def proof_line(proof: Proof) -> str:
     """Describe a statement's time before and after, and whether the result is proved."""
     text = proof_in_words(proof)
     if proof.is_drawn:
-        text += ", with values of the database, not the recording's"
+        text += ", measured with values from the database, not from the recording"
     return text
 
 
@@ -79,7 +82,7 @@ def rewrite_line(rewrite: Rewrite) -> str:
     """Describe a rewritten statement, and how to change the program."""
     text = rewrite_in_words(rewrite)
     if rewrite.is_drawn:
-        text += ", with values of the database, not the recording's"
+        text += ", measured with values from the database, not from the recording"
     return f"{text}. {rewrite.how}"
 
 

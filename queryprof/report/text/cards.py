@@ -155,9 +155,13 @@ def _work_line(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
         figures |= {
             "VM steps": totals.vm_steps,
             "full-scan steps": totals.full_scan_steps,
-            "page fetches about": totals.page_fetches,
+            "page fetches": totals.page_fetches,
         }
     if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
         return ""
-    shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)
+    shown = "  ".join(
+        f"{name} {'~' * (name == 'page fetches')}{average(value)}"
+        for name, value in figures.items()
+        if value
+    )
     return f"each: {shown}" if shown else ""

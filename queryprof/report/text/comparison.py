@@ -99,8 +99,8 @@ def verdict_cautions(comparison: Comparison) -> list[str]:
     found = []
     if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:
         found.append(
-            f"times are unclear: a verdict on them needs {MIN_TIMED_RUNS} runs per side"
-            f" (here {comparison.before_runs} and {comparison.after_runs})"
+            f"too few runs to judge times: {MIN_TIMED_RUNS} per side needed,"
+            f" {comparison.before_runs} and {comparison.after_runs} given"
         )
     if not comparison.same_sqlite:
         found.append("the runs had different versions of SQLite: VM steps may drift")

@@ -114,8 +114,8 @@ def lock_message(limit: str, found: Iterable[LockTime]) -> str:
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
     """Return a message about a test whose database time is too long, with its queries."""
     head = (
-        f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
-        " runs on this machine:"
+        f"{duration(ns)} in the database; at most {duration(longest_ns)} in earlier runs on this"
+        " machine:"
     )
     return join_parts([head, *_query_lines(figures)])
 

@@ -19,12 +19,9 @@ THE_REST = "(everything that followed)"
 
 
 DELAY_TEXTS = {
-    "queue": "functions that it handed over waited for a thread: the pool was busy",
-    "cpu": "its thread computed (CPU time, queries included)",
-    "others": (
-        "up to this long, it may have waited for computing threads of the process (the"
-        " interpreter's lock, or a core)"
-    ),
+    "queue": "waiting for a free thread: the thread pool was busy",
+    "cpu": "of CPU time in its own thread (including queries)",
+    "others": "or less waiting for the GIL or a CPU core, which other threads were using",
 }
 """The text for each kind of delay that has no call site."""
 

@@ -43,7 +43,7 @@ from queryprof.findings.loop_shapes import (
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
 from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
-from queryprof.findings.whole import RAN
+from queryprof.findings.whole import PROGRAM_BUSY_TIME
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
 
@@ -75,15 +75,15 @@ loop, a query with more rows needs no fix.
 
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
-FOLLOWING = (
+PREVIOUS_ROW_FIX = (
     "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise,"
     " the program needs these queries."
 )
-ARRIVES = (
+ARRIVING_ITEMS_DOUBT = (
     "The program mostly waits. Items that arrive one by one, such as messages, cannot be fetched at"
     " once."
 )
-FOLLOWS = "Each query needs a value from the row before."
+PREVIOUS_ROW_DOUBT = "Each query needs a value from the row before."
 
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
@@ -185,7 +185,7 @@ def _loop_finding(
     calls_itself = is_recursion(loop, group)
     follows = not in_spans and not parent and needs_previous_row(program, loop, group)
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
-    arrives = program.whole == RAN and not in_spans and not parent
+    arrives = program.whole == PROGRAM_BUSY_TIME and not in_spans and not parent
     in_request = not in_spans and not parent and is_in_request(program, group)
     walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # once per row that it returned
     finding = program.make_finding(
@@ -196,7 +196,7 @@ def _loop_finding(
         * (1 - 1 / max(runs, 1)),
         tuple(_loop_evidence(program, group, loop, parent, in_spans)),
         first_text_if_true(
-            (follows, FOLLOWING),
+            (follows, PREVIOUS_ROW_FIX),
             (calls_itself and not parent, RECURSIVE),
             (True, one_query_advice(program, group, parent)),
         )
@@ -205,8 +205,8 @@ def _loop_finding(
         doubt=parallel_threads_doubt(group)
         or first_text_if_true(
             (in_tasks, SIDE_BY_SIDE),
-            (follows, FOLLOWS),
-            (arrives, ARRIVES),
+            (follows, PREVIOUS_ROW_DOUBT),
+            (arrives, ARRIVING_ITEMS_DOUBT),
             (in_request, IN_A_REQUEST),
             (
                 not (in_spans or parent or walks or _loads_lazily(program, group)),
@@ -238,16 +238,16 @@ def _loop_evidence(
         )
     if parent:
         yield (
-            f"{'as' if parent.rows == runs else 'about as'} often as"
-            f" {shorten(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+            f"{'once' if parent.rows == runs else 'about once'} per row of"
+            f" {shorten(parent.statement, 80)} ({average(parent.totals.rows)} rows"
             f" in {counted(parent.totals.executions, 'execution')})"
         )
     if not program.library_note(group) and (others := program.other_reads_of_line(group)):
-        yield f"the line also executes, as often: {shorten(others[0].statement, 80)}"
+        yield f"the line runs another query equally often: {shorten(others[0].statement, 80)}"
     if loop and loop.frame:
         place = f"in line {loop.frame.line} of {loop.frame.function}"
         calls_itself = is_recursion(loop, group)
-        yield f"it calls itself {place}" if calls_itself else f"the loop is {place}"
+        yield f"recursion {place}" if calls_itself else f"the loop is {place}"
 
 
 def _compares_patterns_alone(group: StatementGroup) -> bool:
@@ -263,7 +263,7 @@ def line_time_in_words(program: Program, group: StatementGroup) -> str:
     runs = max(1, group.totals.statement_executions)
     said = ""
     if group.handed_ns:
-        said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
+        said = f"; passing each call to a thread and back takes {duration(group.handed_ns / runs)}"
     if group.line_ns is not None:
         return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
     library = program.timed_library(group.statement)
@@ -376,7 +376,7 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
 
 def _one_query_text(library: str, parent: StatementGroup | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
-        return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
+        return f"Load all rows before the loop {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASS_THROUGH_LIBRARIES):
         return (
             f"{library} executes the query. Check its documentation for a call that fetches many"
@@ -384,8 +384,8 @@ def _one_query_text(library: str, parent: StatementGroup | None, rows_each: floa
         )
     if parent and rows_each > MANY_ROWS:
         return (
-            "Join the two queries. One WHERE ... IN (...) that reads this many rows of each may"
-            " take longer than now."
+            "Join the two queries. With this many rows per item, one WHERE ... IN (...) may be"
+            " slower than the loop."
         )
     if parent:
         return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class AnalyzeChange:
     """The ANALYZE command, with the interface of a candidate index. ANALYZE fills the planner's
     statistics.
     """
@@ -19,4 +19,4 @@ class Analysis:
         return "ANALYZE"
 
 
-ANALYZE = Analysis()
+ANALYZE = AnalyzeChange()
