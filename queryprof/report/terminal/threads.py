@@ -60,9 +60,9 @@ def _handoff_card(found: HandoffSummary, places: Places) -> RenderableType:
     ]
     if found.waits_mostly_in_queue:
         sign = (
-            "one connection serves too many tasks"
+            "the connection was busy with other tasks"
             if found.kind == "aiosqlite"
-            else "the thread pool is too small, or its jobs wait for each other"
+            else "all threads of the pool were busy"
         )
         lines.append(Text(f"! queued longer than it ran: {sign}", "bold yellow"))
     return Padding(Group(*lines), (0, 0, 0, 5))
