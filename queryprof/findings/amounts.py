@@ -104,7 +104,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
         if relation:
             fix = ADD_ALONE.format(relation=relation)
         use = "" if relation else _row_reduction(program, group)
-        if not use and not relation and library in LEAVE_OUT and _has_large_rows(program, group):
+        is_plain = not use and not relation and fix == NO_OBJECTS[library]
+        if is_plain and library in LEAVE_OUT and _has_large_rows(program, group):
             fix = f"{LARGE} {LEAVE_OUT[library]}"
         if use:
             fix = f"{ONLY[use]} {INSTEAD[use][library]}."
