@@ -179,7 +179,7 @@ PROGRAMS = {
         {
             "each commits": "transaction.atomic()",
             "loads lazily": '.select_related("author")',
-            "gets each": "filter(field__in=[...])",
+            "gets each": "filter(id__in=[...])",
         },
     ),
     "sqlalchemy": (
