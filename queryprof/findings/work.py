@@ -100,7 +100,8 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
         if _scans_only_indirectly(group):
             yield _indirect_scan_finding(program, group)
     for group in groups_with_mark(program, SCAN):
-        if group.writes and not any(plan_signs(plan).scans for plan in group.plans):
+        signs = [plan_signs(plan) for plan in group.plans]
+        if group.writes and not any(one.scans or one.index_scans for one in signs):
             yield _indirect_scan_finding(program, group)
             continue
         index_help = program.index_help(group)
@@ -122,15 +123,15 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
 
 
 def _scans_only_indirectly(group: StatementGroup) -> bool:
-    """Return whether a write scans many rows although its plan has no scan. EXPLAIN QUERY PLAN
-    shows neither what triggers do nor the checks of foreign keys.
+    """Return whether a write scans many rows although its plan has no scan, and builds no index
+    from a scan. EXPLAIN QUERY PLAN shows neither what triggers do nor the checks of foreign keys.
     """
-    is_plan_free_of_scans = bool(group.plans) and not any(
-        plan_signs(plan).scans for plan in group.plans
-    )
+    steps = [step.lstrip() for plan in group.plans for step in plan]
+    has_scan = any(step.startswith("SCAN") or "AUTOMATIC" in step for step in steps)
     scanned = group.totals.full_scan_steps or 0.0
     changed = max(group.rows / max(1, group.totals.executions), 1.0)
-    return group.writes and is_plan_free_of_scans and scanned >= SCANNED_ROWS * changed
+    is_indirect = group.writes and bool(steps) and not has_scan
+    return is_indirect and scanned >= SCANNED_ROWS * changed
 
 
 def _needs_all_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:

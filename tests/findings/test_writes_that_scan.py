@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
 
 import queryprof
 from queryprof.analysis.report import Report
+from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.findings.lookup import findings_of
+from queryprof.model import Plan
 
 pytestmark = pytest.mark.once
 
@@ -55,3 +59,27 @@ def test_a_trigger_that_scans_a_table(tmp_path: Path) -> None:
 def test_a_trigger_that_scans_few_rows(tmp_path: Path) -> None:
     found = of_the_delete(recorded(tmp_path / "shop.db", 500))
     assert found is None or found.category != "full_scan"
+
+
+@pytest.mark.parametrize(
+    ("plan", "scanned", "is_indirect"),
+    [
+        ("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", 1000, True),
+        ("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", 999, False),
+        ("SCAN t USING COVERING INDEX t_a", 1000, False),
+        (
+            "SEARCH t USING INDEX t_a (a=?)\nSEARCH u USING AUTOMATIC COVERING INDEX (b=?)",
+            1000,
+            False,
+        ),
+    ],
+)
+def test_plans_without_a_scan(plan: str, scanned: int, is_indirect: bool) -> None:
+    one = aggregate(DELETE, (MAIN,), ns=400_000_000, count=50)._replace(
+        vm_steps=50 * 20_000, full_scan_steps=50 * scanned
+    )
+    profile = replace(profile_of(one), plans=(Plan(DELETE, "app.db", plan),))
+    found = find_all(Report(profile), lambda *_: None, {})
+    assert any("own plan has no scan" in text for one in found for text in one.evidence) == (
+        is_indirect
+    )
