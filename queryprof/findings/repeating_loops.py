@@ -17,6 +17,9 @@ from queryprof.model import ENDLESS, CallPath, Frame
 AS_OFTEN = 1.1
 """Two queries run once per call of a function if their counts differ by at most this factor."""
 
+MAX_NEAR_QUERIES = 20
+"""The most queries of a function to compare, so that thousands of statements take no longer."""
+
 GroupAtDepth = tuple[StatementGroup, int]
 
 
@@ -81,9 +84,10 @@ class RepeatingLoops(RecordedData):
         """
         runs = group.totals.statement_executions
         frame, callers = group.path[depth], group.path[depth + 1 :]
+        near = self._groups_below.get((frame.file, frame.function, callers[:1]), ())
         return any(
             runs <= one.totals.statement_executions <= AS_OFTEN * runs
-            for one, at in self._groups_below.get((frame.file, frame.function, callers[:1]), ())
+            for one, at in near[:MAX_NEAR_QUERIES]
             if one.path != group.path
             and all(map(eq, one.path[at + 1 :], callers))  # paths have a limited length
             and not any(self.loop_around(one, below) for below in range(at + 1))
