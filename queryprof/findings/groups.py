@@ -48,7 +48,7 @@ in total), a finding was low in four recordings and medium in two.
 """
 
 
-@dataclass
+@dataclass(eq=False)
 class StatementGroup:
     """One statement at one call site.
 

@@ -84,8 +84,10 @@ class Program(SharedLines):
         """Return whether a query reads the table of a class of an object mapper, as far as its
         source or its name shows.
         """
+        if not name:
+            return False
         table = first_table(group.statement)
-        named = self.lines.table_of_class(name) if name else ""
+        named = self.lines.table_of_class(name)
         return table == named.lower() if named else is_table_of_class(table, name)
 
     def share_of(self, group: StatementGroup, ns: float) -> float:

@@ -32,10 +32,20 @@ class RepeatingLoops(RecordedData):
         """The cache of loop_around()."""
         return {}
 
+    @cached_property
+    def innermost_loop_cache(self) -> dict[StatementGroup, CallSite | None]:
+        """The cache of innermost_loop()."""
+        return {}
+
     def innermost_loop(self, group: StatementGroup) -> CallSite | None:
         """Return the innermost loop on a group's call path that repeats the group's statement, or
         the line of a recursive call; None if unknown.
         """
+        if group not in self.innermost_loop_cache:
+            self.innermost_loop_cache[group] = self._find_innermost_loop(group)
+        return self.innermost_loop_cache[group]
+
+    def _find_innermost_loop(self, group: StatementGroup) -> CallSite | None:
         path = self.path_inside_request(group)
         innermost = None
         for depth in range(len(path)):

@@ -64,25 +64,28 @@ def needs_previous_row(text: str, line: int) -> bool:
         one for one in _find_loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)
     ]
     loop = max(around, key=lambda one: one.lineno, default=None)
-    changes = list(_variable_changes(loop)) if loop else []
+    changes = _variable_changes(loop) if loop else ()
     query = [one for one in changes if spans_line(one.value, line)]
     others = [one for one in changes if not spans_line(one.value, line)]
     rows = set().union(*(one.names for one in query))
     loops = [one for one in around if not isinstance(one, ast.While)]
     items = set().union(*(_assigned_names(one.target) for one in loops))
     for one in sorted(others, key=lambda one: (one.value.lineno < line, one.value.lineno)):
-        rows = rows | one.names if _variable_names(one.value) & rows else rows - one.names
+        rows = rows | one.names if one.uses & rows else rows - one.names
         if one.value.lineno < line:
-            items = items | one.names if _variable_names(one.value) & items else items - one.names
+            items = items | one.names if one.uses & items else items - one.names
     given = set().union(*(_argument_names(one.value) for one in query))
     return bool(given & rows - items) and not given & items
 
 
 class _VariableChange(NamedTuple):
-    """An assignment: the variables that get a new value, and the expression of this value."""
+    """An assignment: the variables that get a new value, the expression of this value, and the
+    variables in the expression.
+    """
 
     names: set[str]
     value: ast.expr
+    uses: set[str]
 
 
 def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
@@ -91,22 +94,33 @@ def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return first.lineno <= line <= (loop.body[-1].end_lineno or line)
 
 
-def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_VariableChange]:
-    """Yield the variable changes in a loop's body. A method call whose result is unused counts as a
-    change of its object, as in `cursor.execute(...)`.
+@cache
+def _variable_changes(
+    loop: ast.For | ast.AsyncFor | ast.While,
+) -> tuple[_VariableChange, ...]:
+    """Return the variable changes in a loop's body. A method call whose result is unused counts as
+    a change of its object, as in `cursor.execute(...)`.
     """
+    return tuple(
+        _VariableChange(names, value, _variable_names(value)) for names, value in _assignments(loop)
+    )
+
+
+def _assignments(
+    loop: ast.For | ast.AsyncFor | ast.While,
+) -> Iterator[tuple[set[str], ast.expr]]:
     for one in (node for part in _parts_of_each_pass(loop) for node in ast.walk(part)):
         match one:
             case ast.Assign():
-                yield _VariableChange(set().union(*map(_assigned_names, one.targets)), one.value)
+                yield set().union(*map(_assigned_names, one.targets)), one.value
             case ast.AnnAssign(value=ast.expr() as value):
-                yield _VariableChange(_assigned_names(one.target), value)
+                yield _assigned_names(one.target), value
             case ast.AugAssign() | ast.NamedExpr():
-                yield _VariableChange(_assigned_names(one.target), one.value)
+                yield _assigned_names(one.target), one.value
             case ast.For() | ast.AsyncFor():
-                yield _VariableChange(_assigned_names(one.target), one.iter)
+                yield _assigned_names(one.target), one.iter
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                yield _VariableChange({name}, one.value)
+                yield {name}, one.value
 
 
 def _parts_of_each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
@@ -228,7 +242,7 @@ def _repeats_call(
         return spans_line(node, frame.line) and _calls_per_item(node, frame, names, in_line)
     first = node.lineno if isinstance(node, ast.While) else node.body[0].lineno
     last = node.body[-1].end_lineno or first
-    return first <= frame.line <= last and not _always_leaves(node.body)
+    return first <= frame.line <= last and not _runs_once(node)
 
 
 def spans_line(node: ast.expr | ast.stmt, line: int) -> bool:
@@ -289,11 +303,16 @@ def _names_by_line(text: str) -> Mapping[int, Counter[str]]:
     return {line: _count_names(nodes) for line, nodes in found.items()}
 
 
-def _always_leaves(body: list[ast.stmt]) -> bool:
+@cache
+def _runs_once(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Return whether a loop's body always ends the loop, unless it raises or continues.
 
     Such a loop retries work that must succeed once.
     """
+    return _always_leaves(loop.body)
+
+
+def _always_leaves(body: list[ast.stmt]) -> bool:
     return any(_leaves_loop(statement) for statement in body)
 
 
@@ -318,6 +337,7 @@ def _is_endless(loop: ast.While) -> bool:
     return any(map(_waits_for_work, inside))
 
 
+@cache
 def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Return whether each iteration takes an item from a queue in a variable or attribute. A
     `get()` that executes a query has a key or follows another call, so it does not count.

@@ -258,6 +258,7 @@ def sort_terms(statement: str) -> Iterator[tuple[Token, ...]]:
             place += 1
 
 
+@cache_by_statement
 def first_table(statement: str) -> str:
     """Return the first name after FROM, in lower case, or ""."""
     pairs = pairwise(tokens_of(statement))
