@@ -16,6 +16,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.large_values import LEAVE_OUT, reads_large_rows
 from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
+from queryprof.findings.line_words import line_and_driver_in_words
 from queryprof.findings.program import Program
 from queryprof.sql.clauses import first_table, selected_columns
 from queryprof.sql.tokens import tokens_of
@@ -115,9 +116,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
             group.cost_ns,
             (
                 (
-                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
-                    f" {duration(group.mean_line_ns)}{each}, of which the driver takes"
-                    f" {duration(group.steady_ns / runs)}"
+                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each};"
+                    f" {line_and_driver_in_words(group)}"
                 ),
             ),
             fix,

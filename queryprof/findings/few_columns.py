@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration, each_if_several
+from queryprof.analysis.units import counted, each_if_several
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.line_words import line_and_driver_in_words
 from queryprof.findings.program import Program
 from queryprof.sql.clauses import selected_columns
 from queryprof.sql.tokens import tokens_of
@@ -56,9 +57,8 @@ def find_unread_columns(program: Program) -> Iterator[Finding | None]:
             group.cost_ns * SAVED,
             (
                 (
-                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
-                    f" {duration(group.mean_line_ns)}{each}, of which the driver takes"
-                    f" {duration(group.steady_ns / runs)}"
+                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each};"
+                    f" {line_and_driver_in_words(group)}"
                 ),
                 f"the line reads only {' and '.join(names)} of each object",
             ),

@@ -167,6 +167,11 @@ class StatementGroup:
         return self.total_line_ns / max(1, self.totals.statement_executions)
 
     @property
+    def timed_executions(self) -> int:
+        """The number of executions in the timed passes of the line."""
+        return sum(one.executions for one in self.line_times)
+
+    @property
     def total_line_ns(self) -> float:
         """The time of the program's line in all executions; 0 if the line was not timed."""
         lines_ns = (self.line_ns or 0.0) * self.totals.statement_executions

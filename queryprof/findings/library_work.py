@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.units import counted, duration, each_if_several
+from queryprof.analysis.units import counted, duration
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.line_words import line_and_driver_in_words
 from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
 
@@ -59,17 +60,11 @@ def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
         runs = max(1, group.totals.statement_executions)
         calls = {frame.function.rpartition(".")[2] for frame in program.library_frames(group)}
         fix = next((CALL_FIXES[one] for one in CALL_FIXES if one in calls), "")
-        each = each_if_several(runs)
         yield program.make_finding(
             "heavy_query",
             group,
             own_ns,
-            (
-                (
-                    f"{counted(runs, 'execution')}; the line takes {duration(group.mean_line_ns)}"
-                    f"{each}, of which the driver takes {duration(group.steady_ns / runs)}"
-                ),
-            ),
+            (f"{counted(runs, 'execution')}; {line_and_driver_in_words(group)}",),
             fix
             or f"{UNKNOWN_FAULT} {library} and the code it calls take most of the time. Record with"
             " --cprofile to see the functions.",

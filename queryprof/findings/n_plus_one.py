@@ -32,6 +32,7 @@ from queryprof.findings.library_calls import (
     statement_advice,
 )
 from queryprof.findings.library_work import unusual_library_work
+from queryprof.findings.line_words import line_time_in_words
 from queryprof.findings.loop_shapes import (
     calls_query_and_parent,
     executes_in_created_tasks,
@@ -256,19 +257,6 @@ def _compares_patterns_alone(group: StatementGroup) -> bool:
     """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
-
-
-def line_time_in_words(program: Program, group: StatementGroup) -> str:
-    """Return the time of the program's line per execution, as the end of a sentence."""
-    runs = max(1, group.totals.statement_executions)
-    said = ""
-    if group.handed_ns:
-        said = f"; passing each call to a thread and back takes {duration(group.handed_ns / runs)}"
-    if group.line_ns is not None:
-        return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
-    library = program.timed_library(group.statement)
-    unknown = f"; the time of {library} was not measured, so the gain may be larger"
-    return said + unknown * (library in ONE_QUERY)
 
 
 def repeats_by_statement_site(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:

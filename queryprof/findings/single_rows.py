@@ -10,9 +10,9 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import is_slow_on_server
 from queryprof.findings.libraries import ONE_CHANGE, ONE_DELETE, ONE_INSERT
 from queryprof.findings.library_calls import batched_call_advice
+from queryprof.findings.line_words import line_time_in_words
 from queryprof.findings.n_plus_one import (
     FEW,
-    line_time_in_words,
     parent_query,
     repeats_by_statement_site,
 )

@@ -27,6 +27,13 @@ def test_a_loop_wins_the_passes_of_its_line() -> None:
     assert not found.is_least
 
 
+@pytest.mark.parametrize(("timed", "said"), [(49, " (49 of 100 executions timed)"), (50, "")])
+def test_a_time_from_few_passes_says_so(timed: int, said: str) -> None:
+    driver, time = loop(READ, passes=timed, executions=timed, pass_ns=6 * MS)
+    found = only(profile((driver, time)))
+    assert any(one.endswith(f"6.00 ms each time{said}") for one in found.evidence)
+
+
 def test_a_gain_is_never_below_the_driver_s_time() -> None:
     """Only a few passes were timed, and these were short."""
     driver, time = loop(READ, passes=4, executions=4, pass_ns=MS // 1000)
