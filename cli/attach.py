@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class _ProcessId(click.IntRange):
+    name = "process ID"  # for messages
+
+
 @click.command()
-@click.argument("pids", nargs=-1, required=True, type=click.IntRange(min=1), metavar="PID...")
+@click.argument("pids", nargs=-1, required=True, type=_ProcessId(min=1), metavar="PID...")
 @click.option(
     "--for", "for_s", type=duration(0.05, 86_400), help="Stop after this time.  [default: Ctrl-C]"
 )

@@ -61,6 +61,9 @@ def start() -> None:
     if value == "standby":
         _call_or_complain(_stand_by)
         return
+    if not _names_trace(value):
+        _complain(f"QUERYPROF={value} is not 1, standby, DIRECTORY/ or NAME.qprof")
+        return
     runner = RunnerFacts.parse(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
     beginning = RecordingStart(value, runner)
     if beginning.is_child:
@@ -322,6 +325,11 @@ def _make_absolute(value: str) -> str:
 def _has_trace_per_process(value: str) -> bool:
     """Return whether each process has its own trace name."""
     return value == "1" or value.endswith(os.sep) or os.path.isdir(value)
+
+
+def _names_trace(value: str) -> bool:
+    """Return whether a value names a trace or a directory. Another word is a typing mistake."""
+    return "." in value or os.sep in value or _has_trace_per_process(value)
 
 
 def _runner_value(value: str) -> str | None:

@@ -51,7 +51,8 @@ def connect_read_only(path: str) -> sqlite3.Connection:
             )
             raise TraceError(f"{path}: cannot be read: {what_is(found)}{advice}")
         if not is_sqlite(real):
-            raise TraceError(f"{path}: not a queryprof trace")
+            advice = f"; to record one: queryprof run {path}" if path.endswith(".py") else ""
+            raise TraceError(f"{path}: not a queryprof trace{advice}")
         mode = read_only_mode(real)
     except FileNotFoundError:
         raise TraceError(f"{path}: no such trace") from None

@@ -27,11 +27,14 @@ pytestmark = pytest.mark.once
         ("merge notes.txt x.qprof", "notes.txt: exists and is not a queryprof trace"),
         ("analyze x.qprof --db folder", "folder: not a file"),
         ("analyze x.qprof --db nowhere.db", "nowhere.db: no such file"),
+        ("analyze job.py", "job.py: not a queryprof trace; to record one: queryprof run job.py"),
+        ("attach job", "'job' is not a valid process ID"),
     ],
 )
 def test_it_is_named(queryprof: Run, command: str, message: str) -> None:
     recorded()
     Path("notes.txt").write_text("These are notes.")
+    Path("job.py").touch()
     Path("folder").mkdir()
     result = queryprof(*command.split())
     assert (result.returncode, result.stdout) == (2, "")

@@ -53,6 +53,20 @@ def test_words_that_switch_on_and_off(script: Script, value: str, names: int) ->
     assert len([*Path().glob("queryprof-program-*.qprof")]) == names
 
 
+@pytest.mark.repeats
+def test_a_word_that_means_nothing(script: Script) -> None:
+    path = script(PROGRAM)
+    environment = {**os.environ, "QUERYPROF": "stanby", "PYTHONPATH": startup()}
+    done = subprocess.run(
+        [sys.executable, path], env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stderr == (
+        "queryprof: this process is not recorded: QUERYPROF=stanby is not 1, standby, DIRECTORY/"
+        " or NAME.qprof\n"
+    )
+    assert os.listdir() == [os.path.basename(path)]
+
+
 FORKS = """
 import os, sqlite3
 def work(times):
