@@ -18,8 +18,8 @@ from queryprof.findings.transactions import (
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
-"""A row that takes at least this many page fetches has values on overflow pages. A table's b-tree
-has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""A row that takes at least this many page fetches has values on overflow pages
+(https://www.sqlite.org/fileformat2.html#ovflpgs). A search in a table's b-tree takes fewer.
 """
 
 SCANNED_ROW_FETCHES = 3
@@ -28,7 +28,7 @@ fetches, a row of 8,000 bytes 2.0, and a row of 12,000 bytes 3.0 (SQLite 3.40, 4
 """
 
 FEW_ROWS, MIN_ROWS = 2, 100
-"""The fewest rows per execution and in total. A program that reads fewer rows needs the values."""
+"""The fewest rows per execution and in total. With fewer, the program probably needs the values."""
 
 STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""

@@ -20,7 +20,9 @@ or a client.
 """
 
 MIN_VOLUNTARY_RATIO = 2
-"""A process waits voluntarily if it yields the CPU this many times as often as it is preempted."""
+"""A process mostly waits by its own choice if it yields the CPU at least this many times per
+preemption.
+"""
 
 MAX_YIELDS_PER_SYNC, MAX_YIELDS_PER_HANDOFF = 5, 3
 """Maximum CPU yields per file sync, and per call handed to a thread and back. Measured: 4.0 to 4.2

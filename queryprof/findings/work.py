@@ -48,8 +48,8 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 MANY_LOOKED_UP = 100
-"""If an index leaves this many rows or more, a covering index saves more time: 99% instead of 79%
-for 400 of 40,000 rows.
+"""A covering index is worth proposing if at least this many rows match. Measured for 400 of 40,000
+rows: it saves 99% of the time, a plain index 79%.
 """
 
 ONCE = 2

@@ -47,7 +47,7 @@ def worker(name: str, executions: int) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def service() -> Iterator[None]:
-    """Start a running process, one that has ended and one that was killed."""
+    """Make a directory with the files of three processes: running, ended, and killed."""
     os.mkdir(SERVICE)
     with worker("ended", 2):
         pass
