@@ -32,6 +32,9 @@ COLOURS = ("cyan", "red", "green", "yellow")
 CHART_MARGIN = 22
 """Width of a chart's axis in columns."""
 
+WIDE = 100
+"""The columns that show all figures of a function. With fewer, its name would break."""
+
 LATE_NS = 10_000_000
 """Minimum 95th percentile of the heartbeat lag, in ns, for a warning."""
 
@@ -107,7 +110,7 @@ def _loop_parts(
     elif not finding.stalls:
         parts.append(_no_stalls_sentence(loop.has_steps))
     if finding.functions:
-        parts.append(_functions_table(finding, places, top))
+        parts.append(_functions_table(finding, places, top, width))
     if loop.beat_lag.count:
         title = "Loop lag: % of the heartbeats with at most this lag"
         parts += [
@@ -168,18 +171,22 @@ def _lags_table(finding: LoopSummary) -> TextTable:
     return table
 
 
-def _functions_table(finding: LoopSummary, places: Places, top: int | None) -> RenderableType:
+def _functions_table(
+    finding: LoopSummary, places: Places, top: int | None, width: int
+) -> RenderableType:
+    is_wide = width >= WIDE
     table = borderless_table("\nTime by function")
     for name in ("share", "total", "steps", "mean", "max", "database"):
-        table.add_column(name, justify="right", no_wrap=True)
+        if is_wide or name not in ("share", "mean"):
+            table.add_column(name, justify="right", no_wrap=True)
     table.add_column("function", overflow="fold", ratio=1)
     for found in finding.functions[:top]:
         durations = found.step.durations
         table.add_row(
-            percent(found.share),
+            *[percent(found.share)] * is_wide,
             duration(durations.total_ns),
             count(durations.count),
-            duration(found.summary.mean_ns),
+            *[duration(found.summary.mean_ns)] * is_wide,
             duration(durations.max_ns),
             percent(found.step.database_ns / durations.total_ns if durations.total_ns else 0.0),
             places.frame_text(found.step.function),
