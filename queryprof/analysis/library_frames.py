@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile, takewhile
 
 from queryprof.model import Frame
 
@@ -43,6 +44,16 @@ WRAPPERS = frozenset({"dataset"})
 """Packages that wrap another database package."""
 
 
+MAPPERS = frozenset({"django", "peewee", "pony", "sqlalchemy", "tortoise"})
+"""Object mappers."""
+
+PASS_THROUGH_LIBRARIES = frozenset({"pandas", "polars", "sql", "databases"})
+"""Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
+
+EXTENSIONS = ("alchemy", "django", "playhouse", "rest_framework", "sqlmodel")
+"""Parts of the names of packages that extend an object mapper."""
+
+
 def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
     """Return the library package nearest to the driver, or a wrapper around that package. If the
     program calls the driver directly, return "" or the driver's package.
@@ -51,13 +62,40 @@ def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPP
     for frame in stack:
         if frame.kind == "user":
             break
-        for folder in INSTALLED:
-            _, found, rest = frame.file.rpartition(folder)
-            package = rest.partition("/")[0].removesuffix(".py") if found else ""
-            if package in wrappers:
-                return package
-            nearest = package if package and nearest in ("", *DRIVERS) else nearest
+        package = _package_of(frame)
+        if package in wrappers:
+            return package
+        nearest = package if package and nearest in ("", *DRIVERS) else nearest
     return nearest
+
+
+def package_that_executes(stack: Sequence[Frame]) -> str:
+    """Return the package near the driver, or the package that calls this object mapper with models
+    of its own. The program cannot change the queries of such a package.
+
+    A package that iterates over a query, or reads an attribute, does not count: the program may
+    have made the query or the object.
+    """
+    mapper = package_near_driver(stack)
+    if mapper not in MAPPERS or all(frame.kind != "user" for frame in stack):
+        return mapper
+    inside = [one for one in takewhile(lambda one: one.kind != "user", stack) if _package_of(one)]
+    outwards = dropwhile(lambda frame: _package_of(frame) != mapper, inside)
+    *_, entry = takewhile(lambda frame: _package_of(frame) == mapper, outwards)
+    called = _package_of(inside[-1])
+    is_own = called not in (mapper, *PASS_THROUGH_LIBRARIES)
+    is_extension = any(part in called for part in EXTENSIONS)
+    is_call = not entry.function.rpartition(".")[2].startswith("__")
+    return called if is_own and is_call and not is_extension else mapper
+
+
+def _package_of(frame: Frame) -> str:
+    """Return the installed package of a frame; "" if none."""
+    for folder in INSTALLED:
+        _, found, rest = frame.file.rpartition(folder)
+        if found:
+            return rest.partition("/")[0].removesuffix(".py")
+    return ""
 
 
 def runs_in_driver_thread(stack: Iterable[Frame]) -> bool:

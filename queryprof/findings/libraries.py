@@ -5,12 +5,15 @@ A note is a library's description of a statement, such as "lazy load of Order.li
 
 from __future__ import annotations
 
-from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
+from queryprof.analysis.library_frames import (
+    COLUMN,
+    DRIVERS,
+    LAZY,
+    MANY,
+    PASS_THROUGH_LIBRARIES,
+)
 from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.operands import operand_column
-
-PASS_THROUGH_LIBRARIES = frozenset({"pandas", "polars", "sql", "databases"})
-"""Packages that execute the program's own statements unchanged. `sql` is part of jupysql."""
 
 
 def is_unknown_library(library: str) -> bool:

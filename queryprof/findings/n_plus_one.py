@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY
+from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY, PASS_THROUGH_LIBRARIES
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of_in_words, shorten
 from queryprof.findings import shares
@@ -20,7 +20,6 @@ from queryprof.findings.libraries import (
     MANY_AT_ONCE,
     NO_AUTOFLUSH,
     ONE_QUERY,
-    PASS_THROUGH_LIBRARIES,
     owner_in_lazy_note,
     preload_advice,
     with_compared_column,

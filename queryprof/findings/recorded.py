@@ -16,6 +16,7 @@ from queryprof.analysis.library_frames import (
     frames_outside_request,
     is_lazy_load,
     package_near_driver,
+    package_that_executes,
     runs_in_driver_thread,
 )
 from queryprof.analysis.report import Report
@@ -200,7 +201,7 @@ class RecordedData:
         """Return the package through which the program executes a statement; "" if none or
         unknown.
         """
-        return next((package_near_driver(stack) for stack in self._stacks.get(statement, ())), "")
+        return next((package_that_executes(stack) for stack in self._stacks.get(statement, ())), "")
 
     @cached_property
     def object_mapper(self) -> str:

@@ -10,7 +10,7 @@ from queryprof.findings.program import Program
 
 
 def _django_advice(program: Program, group: StatementGroup) -> str:
-    if program.library(group.statement) != "django":
+    if program.timed_library(group.statement) != "django":
         return ""
     return (
         " In Django: db_index=False on the field (a ForeignKey has an index by default), and a"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from queryprof.analysis.library_frames import package_that_executes
 from queryprof.findings.libraries import (
     MANY_AT_ONCE,
     is_table_of_class,
     with_compared_column,
 )
+from queryprof.model import Frame
 
 pytestmark = pytest.mark.once
 
@@ -44,3 +46,44 @@ def test_tables_of_classes(table: str, name: str, expected: bool) -> None:
 def test_the_compared_column_is_in_the_advice(library: str, condition: str, expected: str) -> None:
     statement = f"SELECT a FROM t WHERE {condition} LIMIT ?"
     assert expected in with_compared_column(MANY_AT_ONCE[library], statement)
+
+
+def stack(*calls: str, kind: str = "user") -> list[Frame]:
+    """Return a stack, inner frames first, from calls such as "optuna.storage.get"."""
+    frames = []
+    for call in calls:
+        package, _, function = call.partition(".")
+        frames.append(Frame(function, f"/venv/site-packages/{package}/x.py", 1, "library"))
+    return [*frames, Frame("main", "/app/main.py", 1, kind)]
+
+
+SESSION = ("sqlalchemy.DefaultDialect.do_execute", "sqlalchemy.Session.execute")
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        (SESSION, "sqlalchemy"),
+        ((*SESSION, "optuna.Storage.get_trial"), "optuna"),
+        ((*SESSION, "optuna.Storage.get_trial", "sqlalchemy.Session.begin"), "sqlalchemy"),
+        ((*SESSION, "sqlmodel.Session.exec"), "sqlalchemy"),
+        ((*SESSION, "flask_sqlalchemy.Pagination"), "sqlalchemy"),
+        ((*SESSION, "sqlmodel.Session.exec", "optuna.Storage.get_trial"), "optuna"),
+        ((*SESSION, "pandas.read_sql"), "sqlalchemy"),
+        ((*SESSION, "sqlalchemy.Query.__iter__", "tqdm.tqdm.__iter__"), "sqlalchemy"),
+        ((*SESSION, "sqlalchemy.Attribute.__get__", "marshmallow.dump"), "sqlalchemy"),
+        (("django.QuerySet.get", "taggit.Manager.add"), "taggit"),
+        (("django.Model.save", "mptt.MPTTModel.save", "django.Manager.create"), "django"),
+        (("sqlite3.execute", "beets.Library.add"), "beets"),
+        (("dataset.Table.find",), "dataset"),
+        ((), ""),
+    ],
+)
+def test_the_package_that_executes(calls: tuple[str, ...], expected: str) -> None:
+    assert package_that_executes(stack(*calls)) == expected
+
+
+def test_without_a_frame_of_the_program_the_caller_is_unknown() -> None:
+    """For example, a framework serializes the objects of a query."""
+    calls = stack(*SESSION, "fastapi.serialize", kind="library")
+    assert package_that_executes(calls) == "sqlalchemy"
