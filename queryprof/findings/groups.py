@@ -68,6 +68,8 @@ class StatementGroup:
         overlaps: True if handed_ns is unknown because executions are awaited together.
         takes_turns: True if the requests (spans) that execute the statement run one after another,
             each in a thread of its own.
+        is_of_library: True if a library executes the statement for itself. Its calls do other work
+            as well, so the line's time is not the statement's.
     """
 
     statement: str
@@ -87,6 +89,7 @@ class StatementGroup:
     most_line_ns: float = inf
     overlaps: bool = False
     takes_turns: bool = False
+    is_of_library: bool = False
     collapsed: CollapsedFigures | None = None
 
     @cached_property
@@ -155,7 +158,7 @@ class StatementGroup:
         measured time.
         """
         measured_ns = self.steady_ns + self.handed_ns
-        if self.line_ns is None:
+        if self.line_ns is None or self.is_of_library:
             return measured_ns
         elsewhere_ns = measured_ns if self.handed_ns else 0.0
         line_ns = min(self.total_line_ns, self.most_line_ns) - self.inside_ns

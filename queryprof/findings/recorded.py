@@ -27,7 +27,13 @@ from queryprof.findings.finding import (
 )
 from queryprof.findings.groups import StatementGroup, groups_by_function, statement_groups
 from queryprof.findings.handing import divide_hand_over_time
-from queryprof.findings.libraries import NOTE_LIBRARIES, PRELOADS, SEVERAL, note_without_reader
+from queryprof.findings.libraries import (
+    NOTE_LIBRARIES,
+    PRELOADS,
+    SEVERAL,
+    is_unknown_library,
+    note_without_reader,
+)
 from queryprof.findings.lines_inside import subtract_inner_line_times
 from queryprof.findings.selectivity import can_stop_early
 from queryprof.findings.skew import set_skewed_times
@@ -103,6 +109,8 @@ class RecordedData:
     @cached_property
     def all_groups(self) -> tuple[StatementGroup, ...]:
         groups = statement_groups(self.report)
+        for group in groups:
+            group.is_of_library = is_unknown_library(self.library(group.statement))
         divide_hand_over_time(groups, handoff_waits_by_line(self.report.handoffs), self._is_serial)
         set_skewed_times(groups, self.profile, self.report.sites)
         subtract_inner_line_times(groups)

@@ -49,9 +49,13 @@ OF_ROWS = (
 """The fix for statements such as INSERT ... VALUES (?, ?), (?, ?)."""
 
 AS_MANY = (
-    "Pass the values as parameters, with one ? per list value (', '.join('?' * len(values))). Only"
-    " one text per list length remains. This also prevents SQL injection."
+    "If the values are in the text, pass them as parameters, with one ? per list value (', '.join("
+    "'?' * len(values))). This also prevents SQL injection. If they are parameters already, repeat"
+    " the last value until the list has one of a few lengths, such as the next power of two."
 )
+
+
+IN_LISTS = "It is unknown whether the lists differ in their values or only in their lengths. "
 
 
 OTHERS_WRITE = (
@@ -196,7 +200,8 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
         # If more texts alternate than a connection keeps, each text is prepared again.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         inserts_many = group.verb == "INSERT" and _rows_per_execution(group) > 1
-        is_of_lists = group.compares_with_list or inserts_many
+        of_values = group.compares_with_list and not inserts_many
+        is_of_lists = of_values or inserts_many
         if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
             yield program.make_finding(
                 "re_prepare",
@@ -212,12 +217,14 @@ def find_repeated_preparation(program: Program) -> Iterator[Finding | None]:
                 OF_ROWS if inserts_many else AS_MANY if is_of_lists else AS_PARAMETERS,
                 program.innermost_loop(group),
                 code="" if is_of_lists else _execute_with_parameters_code(group.statement),
-                doubt="The gain is an estimate, from the time to prepare short statements."
+                doubt=IN_LISTS * of_values
+                + "The gain is an estimate, from the time to prepare short statements."
                 + (
                     " It assumes that the program alternates between more texts than a connection"
                     " caches (128)."
                 )
                 * (CACHED_TEXTS < group.texts < runs),
+                most=Severity.LOW if of_values else Severity.HIGH,
             )
 
 
@@ -228,12 +235,18 @@ def _rows_per_execution(group: StatementGroup) -> float:
 def _difference(group: StatementGroup, inserts_many: bool) -> str:
     if inserts_many:
         return "in their number of rows"
-    return "in their values" if group.compares_with_list else "only in their values"
+    return "in a list" if group.compares_with_list else "only in their values"
 
 
 def _preparation_ns(program: Program, group: StatementGroup) -> float:
-    """Return the time to prepare a group's texts, if each execution has a different text."""
-    is_compiled = program.library(group.statement) == "sqlalchemy" and group.line_ns is not None
+    """Return the time to prepare a group's texts, if each execution has a different text.
+    SQLAlchemy compiles a query once for all lengths of a list.
+    """
+    is_compiled = (
+        program.library(group.statement) == "sqlalchemy"
+        and group.line_ns is not None
+        and not group.compares_with_list
+    )
     compiled_ns = shares.COMPILED * group.cost_ns if is_compiled else 0.0
     return max(shares.PREPARED * group.steady_ns, compiled_ns)
 
