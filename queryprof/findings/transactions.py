@@ -261,6 +261,8 @@ def _in_same_pass(program: Program, group: StatementGroup, commit: StatementGrou
     if not depths:
         return False
     first, second = depths[0], functions.index((ours[depths[0]].file, ours[depths[0]].function))
+    if any(program.loop_around(commit, depth) for depth in range(second)):
+        return False  # the commits are in a loop without the statement
     is_near = first < NEAR_FRAMES and second < NEAR_FRAMES
     while first < len(ours) and second < len(theirs):
         if (ours[first].file, ours[first].function) != functions[second]:
