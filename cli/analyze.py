@@ -69,7 +69,11 @@ def analyze(
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_combined_profile
     from queryprof.findings.accepted import read_accepted_findings
-    from queryprof.findings.lookup import database_mismatch, findings_of
+    from queryprof.findings.lookup import (
+        database_mismatch,
+        findings_of,
+        unreadable_database_caution,
+    )
     from queryprof.findings.proved import statements_with_plan_findings, with_proofs
     from queryprof.findings.unknown_causes import unknown_data_notes
     from queryprof.report.places import Places
@@ -90,6 +94,7 @@ def analyze(
     cautions = [
         *report.overview.cautions,
         *filter(None, [database_mismatch(report, databases)]),
+        *filter(None, [not databases and unreadable_database_caution(report)]),
         *(f"in `accepted`, but no longer found: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]

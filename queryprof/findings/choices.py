@@ -68,11 +68,22 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
         return _transaction_or_query(known, finding)
     if "duplicate_query" in (known.category, finding.category):
         return _fewer_or_smaller_queries(known, finding)
+    if (known.category, finding.category) == ("commit_per_write", "heavy_query"):
+        known = _with_rest_of_write(known, finding)
     if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
     index = () if is_copy else _index_evidence(known)
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
+
+
+def _with_rest_of_write(commits: Finding, write: Finding) -> Finding:
+    """Return the finding about commits, with the write's other time if that is longer."""
+    rest_ns = write.gain_ns - commits.gain_ns
+    if rest_ns < commits.gain_ns:
+        return commits
+    words = f"without its commits, the statement takes {duration(rest_ns)}"
+    return replace(commits, evidence=(*commits.evidence, words))
 
 
 def _fewer_or_smaller_queries(known: Finding, finding: Finding) -> Finding:

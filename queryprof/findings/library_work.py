@@ -80,7 +80,8 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
     if usual_ns is None or group.line_ns is None or program.other_reads_of_line(group):
         return
     runs = max(1, group.totals.statement_executions)
-    if not _is_simple(group.statement):
+    is_first_pass = group.timed_executions <= 1 < runs  # it compiles the query
+    if is_first_pass or not _is_simple(group.statement):
         return
     own_ns = (group.cost_ns - group.steady_ns - group.handed_ns) / runs
     usual_ns += round(ROW_NS * (group.totals.rows_each or 0.0))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from os.path import basename, isabs
+from os.path import basename, isabs, isfile
 
 from queryprof.analysis.report import Report
 from queryprof.findings.few_rows import RULES, TestProgram, find_n_plus_one
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity, least_severe
 from queryprof.findings.groups import statement_groups
+from queryprof.findings.heavy import NAMED_SHARE
 from queryprof.findings.program import Program
 from queryprof.model import Profile
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
@@ -41,6 +42,23 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
                 return ""
     names = ", ".join(given)
     return f"{names}: lacks the tables of the recorded statements; is it the program's database?"
+
+
+def unreadable_database_caution(report: Report) -> str:
+    """Return a sentence if a database with much of the statements' time is gone; else ""."""
+    total_ns, by_path = 0, dict.fromkeys(report.profile.databases, 0)
+    gone = _unreadable_databases(report.profile, [*filter(isfile, by_path)])
+    for one in report.profile.aggregates:
+        total_ns += one.self_ns
+        if one.statement in gone:
+            by_path[gone[one.statement]] += one.self_ns
+    names = sorted(basename(path) for path, ns in by_path.items() if ns > NAMED_SHARE * total_ns)
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)} cannot be read here, so the indexes, triggers and statistics are"
+        " unknown: give a copy with --db"
+    )
 
 
 def can_confine() -> bool:
@@ -142,11 +160,15 @@ def _with_unreadable_database_doubt(
                 or f"{basename(gone[one.statement])} cannot be read here, so SQLite's planner did"
                 " not check the index: give the database with --db.",
             )
-            if one.statement in gone and one.code.startswith("CREATE INDEX")
+            if one.statement in gone and _proposes_index(one)
             else one
         )
         for one in found
     )
+
+
+def _proposes_index(finding: Finding) -> bool:
+    return finding.code.startswith("CREATE INDEX") or finding.fix.startswith("Create an index")
 
 
 def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:

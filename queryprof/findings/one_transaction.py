@@ -73,7 +73,9 @@ def loop_commits_fix(
 ) -> str:
     """Return the fix for a statement whose commits are in the same loop."""
     library = program.library(group.statement)
-    is_inside = any(one.site.frame == group.site.frame for one in commits)
+    frame = group.site.frame
+    is_inside = any(one.site.frame == frame for one in commits)
+    is_inside = is_inside or (frame is not None and frame.kind == "library")
     if is_unknown_library(library) and is_inside:
         return ITS_OWN_COMMIT.format(library=library)
     plain = AFTER_THE_LOOP if _is_on_server(program, group) else AROUND_THE_LOOP

@@ -160,13 +160,12 @@ def _shared_commits(
     cost_ns = sum(g.work_ns for g in commits)
     cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
     all_writes = _writes_in_commits(program, commits, by_function)
-    doubt, most = _multiple_writes_doubt(
-        all_writes / committed, group.totals.rows / max(_write_count(group), 1)
-    )
+    own = max(_write_count(group), 1)
+    doubt, most = _multiple_writes_doubt(all_writes / committed, group.totals.rows / own)
     return _Commits(
         cost_ns,
         min(committed, all_writes),  # further writes have no commit
-        f"{counted(committed, 'commit')}",
+        f"{counted(committed, 'commit')}{' (also of other writes)' * (2 * committed > 3 * own)}",
         loop_commits_fix(program, group, commits),
         doubt,
         most,

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.marks import INDEX, SCAN, SORT_STEPS, marked_step
 from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import (
     average,
     counted,
     each_if_several,
-    each_of_in_words,
     scanned_rows_in_words,
 )
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings.defeated import PREFIX
 from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.indirect_scans import (
+    indirect_scan_finding,
+    scans_only_indirectly,
+    scans_other_tables,
+)
 from queryprof.findings.libraries import preload_advice
 from queryprof.findings.program import Program
 from queryprof.findings.scan_words import (
@@ -39,7 +42,6 @@ from queryprof.findings.selectivity import (
     row_order_warning,
     rows_left_by_index,
 )
-from queryprof.findings.triggers import fired_triggers_in_words
 from queryprof.planner.facts import IndexHelp, partial_index_note
 
 BUILD_STEPS = 8
@@ -97,19 +99,18 @@ def reads_skipped_rows(group: StatementGroup, index_help: IndexHelp | None) -> b
 
 def find_full_scans(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
-        if _scans_only_indirectly(group):
-            yield _indirect_scan_finding(program, group)
+        if scans_only_indirectly(group):
+            yield indirect_scan_finding(program, group)
     for group in groups_with_mark(program, SCAN):
-        signs = [plan_signs(plan) for plan in group.plans]
-        if group.writes and not any(one.scans or one.index_scans for one in signs):
-            yield _indirect_scan_finding(program, group)
-            continue
         index_help = program.index_help(group)
+        if scans_other_tables(group, is_schema_known=index_help is not None):
+            yield indirect_scan_finding(program, group)
+            continue
         if _needs_all_rows(group, index_help) or _is_sort_finding(group, index_help):
             continue
         if group.writes and index_help and not (index_help.code or index_help.is_other):
             if not any("CORRELATED" in step for plan in group.plans for step in plan):
-                yield _indirect_scan_finding(program, group)
+                yield indirect_scan_finding(program, group)
             continue  # the statement scans its own table
         if index_help and index_help.code and not index_help.searches:
             continue  # find_temp_btree_sorts proposes an index in sorted order
@@ -120,18 +121,6 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
         ):
             continue  # no index is known, and it may add up all rows
         yield _scan_finding(program, group, index_help)
-
-
-def _scans_only_indirectly(group: StatementGroup) -> bool:
-    """Return whether a write scans many rows although its plan has no scan, and builds no index
-    from a scan. EXPLAIN QUERY PLAN shows neither what triggers do nor the checks of foreign keys.
-    """
-    steps = [step.lstrip() for plan in group.plans for step in plan]
-    has_scan = any(step.startswith("SCAN") or "AUTOMATIC" in step for step in steps)
-    scanned = group.totals.full_scan_steps or 0.0
-    changed = max(group.rows / max(1, group.totals.executions), 1.0)
-    is_indirect = group.writes and bool(steps) and not has_scan
-    return is_indirect and scanned >= SCANNED_ROWS * changed
 
 
 def _needs_all_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
@@ -288,29 +277,6 @@ def _may_be_report(group: StatementGroup, index_help: IndexHelp | None) -> bool:
     """
     runs = group.rows if group.calls_by_operation.get("executemany") else group.totals.executions
     return runs <= ONCE and not (index_help and index_help.by_reference)
-
-
-def _indirect_scan_finding(program: Program, group: StatementGroup) -> Finding | None:
-    """Return the finding about a scan that a write causes indirectly."""
-    totals = group.totals
-    return program.make_finding(
-        "full_scan",
-        group,
-        group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
-        (
-            (
-                f"{each_of_in_words(totals.executions, 'execution')} scanned"
-                f" {scanned_rows_in_words(totals.full_scan_steps or 0)}, although the statement's"
-                " own plan has no scan"
-            ),
-            *fired_triggers_in_words(program, group),
-        ),
-        "A trigger on the written table, or a foreign key that refers to it, scans a table. Let the"
-        " trigger read only the rows that belong to the changed row, with an index on their column."
-        " Or do the trigger's work once for many rows. For a foreign key, create an index on the"
-        " referring column (REFERENCES).",
-        program.innermost_loop(group),
-    )
 
 
 def fix_unless_plan_differs(program: Program, group: StatementGroup, fix: str) -> str:

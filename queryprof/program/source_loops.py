@@ -170,12 +170,18 @@ def loop_sleeps(text: str, line: int) -> bool:
         if isinstance(node, ast.Call):
             named = node.func
             name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
-            if name == "sleep":
+            if name == "sleep" and not _is_zero(node.args):
                 return True
             rest += bodies.pop(name, ())
         if not isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.Lambda):
             rest += ast.iter_child_nodes(node)
     return False
+
+
+def _is_zero(arguments: list[ast.expr]) -> bool:
+    """Return whether the first argument is 0: such a sleep only lets others run."""
+    first = arguments[0] if arguments else None
+    return isinstance(first, ast.Constant) and first.value == 0
 
 
 def _function_bodies(text: str) -> dict[str, list[ast.stmt]]:

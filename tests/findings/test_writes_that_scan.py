@@ -83,3 +83,35 @@ def test_plans_without_a_scan(plan: str, scanned: int, is_indirect: bool) -> Non
     assert any("own plan has no scan" in text for one in found for text in one.evidence) == (
         is_indirect
     )
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_foreign_key_that_scans_a_table(tmp_path: Path, is_readable: bool) -> None:
+    """The advice names the referring table, even if the database is gone."""
+    database, statement = tmp_path / "shop.db", "DELETE FROM author WHERE name = ?"
+    with closing(sqlite3.connect(database)) as db, db:
+        db.executescript(
+            "CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);"
+            " CREATE TABLE book (author INTEGER REFERENCES author ON DELETE CASCADE)"
+        )
+        db.executemany("INSERT INTO author VALUES (?, ?)", ((n, f"a{n % 40}") for n in range(200)))
+        db.executemany("INSERT INTO book VALUES (?)", ((n % 200,) for n in range(20_000)))
+    with queryprof.profile() as recording, closing(sqlite3.connect(database)) as db, db:
+        db.execute("PRAGMA foreign_keys = ON")
+        for number in range(30):
+            db.execute(statement, (f"a{number}",))
+    if not is_readable:
+        database.rename(tmp_path / "away.db")
+    (found,) = (
+        one
+        for one in findings_of(Report(recording.profile), ())
+        if one.statement == statement and one.category == "full_scan"
+    )
+    if is_readable:
+        assert "CREATE INDEX book_author ON book (author);" in found.code
+        assert "CREATE INDEX author_name ON author (name);" in found.code
+        assert found.doubt == ""
+    else:
+        assert found.evidence[0].endswith("the plan scans book, which the statement does not name")
+        assert found.fix.startswith("Create an index on the column of book that refers to")
+        assert found.doubt.startswith("shop.db cannot be read here")
