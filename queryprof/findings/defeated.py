@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.plans import plan_signs
@@ -22,6 +22,7 @@ from queryprof.sql.operands import (
     names_in,
     operand_column,
     operand_text,
+    table_of_column,
 )
 from queryprof.sql.tokens import Token
 
@@ -189,8 +190,14 @@ def _reason_from_text(
     comparisons = comparisons_of(group.statement)
     index_help = program.index_help(group)
     functions = index_help.functions if index_help else ()
-    for index in _indexes_of_scanned_tables(program, scanned, group):
+    aliases = tables_by_alias(group.statement)
+    names = {name.lower() for name in scanned}
+    tables = names | {aliases.get(name, name) for name in names}
+    indexes = (one for schema in program.schemas.values() for one in schema.indexes)
+    for index in indexes:
         for comparison in comparisons:
+            if index.is_partial or not _may_compare(comparison, index, aliases, tables):
+                continue
             found = _reason_index_unused(
                 group.statement, index.columns[0], comparison, guesses, functions
             )
@@ -206,18 +213,16 @@ def _reason_from_text(
     return None
 
 
-def _indexes_of_scanned_tables(
-    program: Program, scanned: set[str], group: StatementGroup
-) -> list[Index]:
-    aliases = tables_by_alias(group.statement)
-    tables = {aliases.get(name.lower(), name.lower()) for name in scanned}
-    tables |= {name.lower() for name in scanned}
-    return [
-        index
-        for schema in program.schemas.values()
-        for index in schema.indexes
-        if index.table.lower() in tables and not index.is_partial
-    ]
+def _may_compare(
+    comparison: ComparedOperands, index: Index, aliases: Mapping[str, str], scanned: set[str]
+) -> bool:
+    """Return whether a comparison may be about an index's table. Without a table before the column,
+    it may be about a scanned table.
+    """
+    column, table = index.columns[0].lower(), index.table.lower()
+    sides = (comparison.left, comparison.right)
+    named = {table_of_column(side, column) for side in sides} - {""}
+    return table in ({aliases.get(one, one) for one in named} or scanned)
 
 
 def _reason_index_unused(

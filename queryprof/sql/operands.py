@@ -98,3 +98,13 @@ def is_any_of(tokens: Sequence[Token], place: int, signs: str) -> bool:
 
 def is_at(tokens: Sequence[Token], place: int, mark: str) -> bool:
     return 0 <= place < len(tokens) and (tokens[place].keyword or tokens[place].text) == mark
+
+
+def table_of_column(operand: Sequence[Token], column: str) -> str:
+    """Return the table or alias that an operand writes before a column, in lower case; "" if the
+    column is absent or has none.
+    """
+    for table, dot, name in zip(operand, operand[1:], operand[2:], strict=False):
+        if dot.text == "." and name.named == column:
+            return table.named
+    return ""
