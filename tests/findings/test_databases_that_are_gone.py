@@ -11,7 +11,7 @@ import pytest
 import queryprof
 from queryprof.analysis.report import Report
 from queryprof.findings.finding import Severity
-from queryprof.findings.lookup import findings_of
+from queryprof.findings.lookup import findings_of, unreadable_database_caution
 
 pytestmark = pytest.mark.once
 
@@ -34,8 +34,10 @@ def test_an_index_is_less_sure_without_the_schema(tmp_path: Path) -> None:
 
     index = "CREATE INDEX item_sku ON item (sku);"
     assert scan() == (Severity.HIGH, "", index)
+    assert unreadable_database_caution(report) == ""
     moved = database.rename(tmp_path / "away.db")
     severity, doubt, code = scan()
     assert (severity, code) == (Severity.MEDIUM, index)
     assert doubt.startswith("shop.db cannot be read here")
+    assert unreadable_database_caution(report).startswith("shop.db cannot be read here, so the")
     assert scan(str(moved)) == (Severity.HIGH, "", index)

@@ -355,3 +355,25 @@ def test_an_object_mapper_also_compiles_each_text(module: str, saved_ms: int) ->
     )
     (found,) = [each for each in find_all(Report(one), lambda *_: None, {}) if each.code]
     assert (found.category, found.gain_ns) == ("re_prepare", pytest.approx(saved_ms * MS, rel=0.01))
+
+
+@pytest.mark.parametrize(
+    ("condition", "saved_ms", "is_list"), [("b = ?", 144, False), ("b IN (?)", 63, True)]
+)
+def test_texts_that_differ_in_a_list(condition: str, saved_ms: int, is_list: bool) -> None:
+    """The values of the list may be parameters. SQLAlchemy compiles the query once."""
+    statement = f"SELECT a, c FROM t WHERE {condition}"
+    driver, time = loop(statement, 100, 100, pass_ns=3 * MS, count=100)
+    driver = driver._replace(self_ns=90 * MS, total_ns=90 * MS)
+    library = Frame("execute", "/venv/site-packages/sqlalchemy/engine/base.py", 1, "library")
+    one = replace(
+        profile((driver, time)),
+        texts={statement: 100},
+        stack_samples=(StackSample(statement, (library, *driver.path), 100, MS),),
+    )
+    (found,) = (
+        each for each in find_all(Report(one), lambda *_: None, {}) if each.category == "re_prepare"
+    )
+    assert found.gain_ns == pytest.approx(saved_ms * MS, rel=0.01)
+    assert ("only in their lengths" in found.doubt) == is_list
+    assert ("If they are parameters already" in found.fix) == is_list

@@ -329,6 +329,11 @@ for cents in payments:
 """
 
 
+@pytest.mark.parametrize(("seconds", "sleeps"), [("0", False), ("0.001", True), ("pause", True)])
+def test_a_sleep_of_0_only_lets_others_run(seconds: str, sleeps: bool) -> None:
+    assert loop_sleeps(f"for n in range(9):\n    await asyncio.sleep({seconds})\n", 1) == sleeps
+
+
 def test_loops_that_sleep_in_a_function_of_the_file() -> None:
     assert [line for line in range(1, 11) if loop_sleeps(CALLING, line)] == [7]
 

@@ -1,0 +1,56 @@
+"""Programs that delete and insert all rows of a table for each change."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from queryprof.analysis.report import Report
+from queryprof.findings.finding import Finding
+from queryprof.findings.lookup import findings_of
+
+pytestmark = pytest.mark.once
+
+INSERT = "INSERT INTO watch VALUES (?, ?)"
+
+
+def saved(path: Path, delete: str, rows: int, times: int) -> Finding | None:
+    """Return the finding about the INSERT of a program that saves a table several times."""
+
+    def save(db: sqlite3.Connection, rows: Iterable[tuple[int, int]]) -> None:
+        db.execute(delete)
+        db.executemany(INSERT, rows)
+
+    def changed(number: int) -> Iterator[tuple[int, int]]:
+        return ((key, number) for key in range(rows))
+
+    with queryprof.profile() as recording, closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE watch (key INTEGER PRIMARY KEY, seen INTEGER)")
+        with db:
+            for number in range(times):
+                save(db, changed(number))
+    found = findings_of(Report(recording.profile), ())
+    return next((one for one in found if one.statement == INSERT), None)
+
+
+@pytest.mark.parametrize(
+    ("delete", "rows", "times", "is_named"),
+    [
+        ("DELETE FROM watch", 2_000, 5, True),
+        ("DELETE FROM watch", 2_000, 4, False),
+        ("DELETE FROM watch WHERE key < 3000", 2_000, 5, False),
+    ],
+)
+def test_a_table_that_is_rewritten(
+    tmp_path: Path, delete: str, rows: int, times: int, is_named: bool
+) -> None:
+    found = saved(tmp_path / "a.db", delete, rows, times)
+    assert found is not None
+    assert found.fix.startswith("Change only the rows that differ") == is_named
+    words = f"{times} DELETEs of all rows of watch, each followed by about {rows:,} INSERTs"
+    assert (words in found.evidence) == is_named
