@@ -62,7 +62,7 @@ def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPP
     for frame in stack:
         if frame.kind == "user":
             break
-        package = _package_of(frame)
+        package = package_of(frame)
         if package in wrappers:
             return package
         nearest = package if package and nearest in ("", *DRIVERS) else nearest
@@ -79,17 +79,17 @@ def package_that_executes(stack: Sequence[Frame]) -> str:
     mapper = package_near_driver(stack)
     if mapper not in MAPPERS or all(frame.kind != "user" for frame in stack):
         return mapper
-    inside = [one for one in takewhile(lambda one: one.kind != "user", stack) if _package_of(one)]
-    outwards = dropwhile(lambda frame: _package_of(frame) != mapper, inside)
-    *_, entry = takewhile(lambda frame: _package_of(frame) == mapper, outwards)
-    called = _package_of(inside[-1])
+    inside = [one for one in takewhile(lambda one: one.kind != "user", stack) if package_of(one)]
+    outwards = dropwhile(lambda frame: package_of(frame) != mapper, inside)
+    *_, entry = takewhile(lambda frame: package_of(frame) == mapper, outwards)
+    called = package_of(inside[-1])
     is_own = called not in (mapper, *PASS_THROUGH_LIBRARIES)
     is_extension = any(part in called for part in EXTENSIONS)
     is_call = not entry.function.rpartition(".")[2].startswith("__")
     return called if is_own and is_call and not is_extension else mapper
 
 
-def _package_of(frame: Frame) -> str:
+def package_of(frame: Frame) -> str:
     """Return the installed package of a frame; "" if none."""
     for folder in INSTALLED:
         _, found, rest = frame.file.rpartition(folder)

@@ -98,6 +98,13 @@ RECURSIVE = (
 )
 
 
+RANGES = frozenset({"<", "<=", ">", ">=", "BETWEEN"})
+OF_RANGES = (
+    "Fetch the rows of all items with one query (the conditions combined with OR), and assign the"
+    " rows to the items in Python. The query compares ranges, so no relation can load its rows."
+)
+
+
 def find_n_plus_one(program: Program) -> Iterator[Finding | None]:
     """Find queries that run for the rows of another query, or repeatedly in one span."""
     yield from _find_repeated_queries(program, surely=True)
@@ -356,7 +363,7 @@ def one_query_advice(program: Program, group: StatementGroup, parent: StatementG
     if _takes_first_rows(group):
         return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside_spans < FEW):
-        return ONE_QUERY[library]
+        return OF_RANGES if _compares_ranges(group) else ONE_QUERY[library]
     text = _one_query_text(library, parent, group.totals.rows_each or 0.0)
     return with_compared_column(text, group.statement)
 
@@ -377,6 +384,11 @@ def _one_query_text(library: str, parent: StatementGroup | None, rows_each: floa
     if parent:
         return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
+
+
+def _compares_ranges(group: StatementGroup) -> bool:
+    """Return whether a query compares ranges, as no relation of an object mapper does."""
+    return any(one.operator in RANGES for one in comparisons_of(group.statement))
 
 
 def _takes_first_rows(group: StatementGroup) -> bool:

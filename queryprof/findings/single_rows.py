@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from queryprof.analysis.library_frames import package_of
 from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import StatementGroup
@@ -73,8 +74,19 @@ def find_single_row_inserts(program: Program) -> Iterator[Finding | None]:
                 )
                 + _event_handlers_note(program, group),
                 program.innermost_loop(group),
-                doubt=parallel_threads_doubt(group),
+                doubt=_other_save_doubt(program, group) or parallel_threads_doubt(group),
             )
+
+
+def _other_save_doubt(program: Program, group: StatementGroup) -> str:
+    """Return a doubt if another package overrides the object mapper's save(); else ""."""
+    library = program.library(group.statement)
+    saves = (one for one in program.library_frames(group) if one.function.endswith(".save"))
+    packages = (package_of(frame) for frame in saves)
+    other = next((one for one in packages if one not in ("", library)), "")
+    if not other:
+        return ""
+    return f"The save() of {other} also runs for each object. A bulk insert leaves its work out."
 
 
 def _event_handlers_note(program: Program, group: StatementGroup) -> str:

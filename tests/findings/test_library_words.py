@@ -95,6 +95,44 @@ def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
     assert ("also runs refresh_total(): do that once" in inserts.fix) == has_handler
 
 
+@pytest.mark.parametrize(("package", "is_doubtful"), [("mptt", True), ("django", False)])
+def test_a_package_that_overrides_save(package: str, is_doubtful: bool) -> None:
+    insert = "INSERT INTO line VALUES (?)"
+    frames = [
+        Frame(name, f"/venv/site-packages/{of}/models.py", 1, "library")
+        for of, name in (
+            ("django", "Model.save"),
+            (package, "TreeModel.save"),
+            ("django", "QuerySet.create"),
+        )
+    ]
+    one = aggregate(insert, (QUERY, MAIN), ns=100 * MS, count=100)._replace(rows=100)
+    stack = StackSample(insert, (*frames, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one), stack_samples=(stack,))
+    (found,) = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    assert found.category == "single_inserts"
+    assert found.doubt.startswith("The save() of mptt also runs") == is_doubtful
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("tree = ? AND lft <= ? AND rght >= ?", "the conditions combined with OR"),
+        ("tree = ?", "prefetch_related"),
+    ],
+)
+def test_a_query_of_ranges_has_no_relation(condition: str, words: str) -> None:
+    parent, child = "SELECT id FROM product", f"SELECT name FROM category WHERE {condition}"
+    one = aggregate(child, (QUERY, MAIN), ns=400 * MS, count=700)._replace(rows=700)
+    two = aggregate(parent, (MAIN,), ns=5 * MS, count=1)._replace(rows=700)
+    django = Frame("QuerySet.__iter__", "/venv/site-packages/django/db/query.py", 1, "library")
+    stack = StackSample(child, (django, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one, two), stack_samples=(stack,))
+    found = find_all(Report(profile), lambda *_: None, {})
+    (repeated,) = (each for each in found if each.statement == child)
+    assert words in repeated.fix
+
+
 def test_a_template_that_loads_an_attribute_of_each_object_is_an_n_plus_one() -> None:
     """The loop is in the template, and some objects have the same author: no counts are equal."""
     books, author = "SELECT id FROM book", "SELECT name FROM author WHERE id = ?"
