@@ -145,6 +145,8 @@ def find_narrow_indexes(program: Program) -> Iterator[Finding | None]:
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
             continue  # the scan explains the steps
+        if group.writes and program.planner.triggers(group.statement):
+            continue  # its triggers explain the steps
         if not uses_excess_vm_steps(steps, rows):
             continue
         index_help = program.index_help(group)

@@ -120,12 +120,12 @@ def test_an_update_that_reads_a_large_value(pages: int, steps: int, is_one: bool
 @pytest.mark.parametrize(
     ("count", "worked_ms", "steps", "columns", "fix"),
     [
-        (20, 2, 0, (), "AFTER UPDATE OF"),
-        (19, 2, 0, (), ""),
-        (21, 2, 999, (), ""),  # less than 100 us and 1,000 steps each
-        (21, 2, 1000, (), "AFTER UPDATE OF"),
-        (20, 2, 0, ("a",), "Do less in the trigger"),
-        (20, 2, 0, None, ""),
+        (20, 1, 0, (), "AFTER UPDATE OF"),
+        (19, 1, 0, (), ""),
+        (21, 1, 999, (), ""),  # less than 50 us and 1,000 steps each
+        (21, 1, 1000, (), "AFTER UPDATE OF"),
+        (20, 1, 0, ("a",), "Do less in the trigger"),
+        (20, 1, 0, None, ""),
     ],
 )
 def test_a_trigger_takes_most(
