@@ -69,11 +69,7 @@ def analyze(
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_combined_profile
     from queryprof.findings.accepted import read_accepted_findings
-    from queryprof.findings.lookup import (
-        database_mismatch,
-        findings_of,
-        unreadable_database_caution,
-    )
+    from queryprof.findings.lookup import findings_of
     from queryprof.findings.proved import statements_with_plan_findings, with_proofs
     from queryprof.findings.unknown_causes import unknown_data_notes
     from queryprof.report.places import Places
@@ -93,8 +89,7 @@ def analyze(
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
-        *filter(None, [database_mismatch(report, databases)]),
-        *filter(None, [not databases and unreadable_database_caution(report)]),
+        *filter(None, [_caution_about_databases(report, databases)]),
         *(f"in `accepted`, but no longer found: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
@@ -123,6 +118,15 @@ def analyze(
     severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}
     if any(finding.severity in severities.get(fail_on, ()) for finding in shown):
         sys.exit(EXIT_FOUND)
+
+
+def _caution_about_databases(report: Report, databases: tuple[str, ...]) -> str:
+    """Return a sentence if the given or recorded databases do not fit or are gone; else ""."""
+    from queryprof.findings.lookup import database_mismatch, unreadable_database_caution
+
+    if databases:
+        return database_mismatch(report, databases)
+    return unreadable_database_caution(report)
 
 
 def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
