@@ -42,8 +42,8 @@ ONE_TRANSACTION = {
 
 EXPIRES = {
     "sqlalchemy": (
-        " Each commit expires all objects of the session, so the next use reads them again."
-        " `Session(expire_on_commit=False)` keeps them."
+        " Without `Session(expire_on_commit=False)`, each commit expires all objects, and their"
+        " next use reads them again."
     )
 }
 """By library: advice about a further cost of each commit."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from queryprof.analysis.units import counted, duration
 from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.findings.groups import StatementGroup
+from queryprof.findings.large_values import LARGE_ROW_FETCHES
 from queryprof.findings.line_words import line_and_driver_in_words
 from queryprof.findings.program import Program
 from queryprof.sql.tokens import tokens_of
@@ -80,8 +81,7 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
     if usual_ns is None or group.line_ns is None or program.other_reads_of_line(group):
         return
     runs = max(1, group.totals.statement_executions)
-    is_first_pass = group.timed_executions <= 1 < runs  # it compiles the query
-    if is_first_pass or not _is_simple(group.statement):
+    if _reads_large_values(group) or not _is_simple(group.statement):
         return
     own_ns = (group.cost_ns - group.steady_ns - group.handed_ns) / runs
     usual_ns += round(ROW_NS * (group.totals.rows_each or 0.0))
@@ -90,6 +90,13 @@ def unusual_library_work(program: Program, group: StatementGroup) -> Iterator[st
             f"SQLAlchemy and the code it calls take {duration(own_ns)} of the line's time"
             f" ({duration(usual_ns)} is usual). {CHECKS[library]}"
         )
+
+
+def _reads_large_values(group: StatementGroup) -> bool:
+    """Return whether rows have values on overflow pages, which a type may decode (JSON)."""
+    totals = group.totals
+    rows = max(1.0, totals.rows_each or 0.0)
+    return (totals.page_fetches or 0.0) >= LARGE_ROW_FETCHES * rows
 
 
 def _is_simple(statement: str) -> bool:

@@ -179,16 +179,21 @@ def test_a_library_that_works_ten_times_as_long_as_usual(
     assert does_unusual_work(text, 60, line_us, cpu_ms) == is_unusual
 
 
-@pytest.mark.parametrize(("passes", "is_unusual"), [(1, False), (2, True)])
-def test_the_first_pass_also_compiles_the_query(passes: int, is_unusual: bool) -> None:
-    assert does_unusual_work(READ, passes, 4000, 1000) == is_unusual
+@pytest.mark.parametrize(("fetches", "is_unusual"), [(5, True), (6, False)])
+def test_a_type_may_decode_large_values(fetches: int, is_unusual: bool) -> None:
+    assert does_unusual_work(READ, 60, 2291, 1000, fetches) == is_unusual
 
 
-def does_unusual_work(text: str, passes: int, line_us: int, cpu_ms: int) -> bool:
+def does_unusual_work(text: str, passes: int, line_us: int, cpu_ms: int, fetches: int = 3) -> bool:
     """Return whether the finding about 60 executions says that the library works too long."""
     timed = loop(text, passes, passes, pass_ns=line_us * 1000, count=60)
     one = calling(profile(timed), "sqlalchemy", "execute")
-    reads = [each._replace(rows=each.count) for each in one.aggregates]
+    reads = [
+        each._replace(
+            rows=each.count, page_fetches=fetches * each.count, page_fetch_samples=each.count
+        )
+        for each in one.aggregates
+    ]
     none = None, None, None, None
     usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
     found = of(replace(one, aggregates=tuple(reads), thread_usage=(usage,)), text)

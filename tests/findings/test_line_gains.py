@@ -12,6 +12,7 @@ from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Severity
+from queryprof.findings.line_times import execution_ns
 from queryprof.model import Frame, LineTime, StackSample, Thread
 
 pytestmark = pytest.mark.once
@@ -25,6 +26,16 @@ def test_a_loop_wins_the_passes_of_its_line() -> None:
     assert found.severity is Severity.HIGH
     assert "the line takes 6.00 ms each time" in found.evidence[0]
     assert not found.is_least
+
+
+@pytest.mark.parametrize(
+    ("passes", "count", "is_known"), [(1, 19, True), (1, 20, False), (2, 20, True)]
+)
+def test_a_single_pass_of_many_executions_may_be_the_first(
+    passes: int, count: int, is_known: bool
+) -> None:
+    times = [LineTime(READ, SITE, passes, passes, 0, passes * MS)]
+    assert (execution_ns(times, count, count) is not None) == is_known
 
 
 @pytest.mark.parametrize(("timed", "said"), [(49, " (49 of 100 executions timed)"), (50, "")])
