@@ -60,6 +60,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
         if any(one.verb == "CREATE" for one in setup):
             first = 0  # the CREATE already read the schema, so later queries do not pay for it
         words = " and ".join(sorted({one.verb for one in setup}))
+        kind = "other statement" if words else "statement"
         is_one_each = executed <= opened
         is_server = any(program.profile.systems.get(one.statement, "") in SERVERS for one in used)
         how = "opens the file and reads the schema for its first statement"
@@ -76,8 +77,9 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
             + sum(one.totals.self_ns for one in setup),
             (
                 (
-                    f"{counted(opened, 'connection')} opened for"
-                    f" {counted(executed, 'statement')}: each connection {how}"
+                    f"{counted(opened, 'connection')} opened"
+                    + f" for {counted(executed, kind)}" * (executed >= opened)
+                    + f": each connection {how}"
                     + (f", and runs {words} again" if words else "")
                 ),
                 *threads,
