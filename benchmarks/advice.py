@@ -23,9 +23,9 @@ from queryprof.collect.reader import read_profile
 from queryprof.model.advice import Advice
 from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.accesses import Accesses
+from queryprof.proof.index_search import ChangeSearch, has_index
 from queryprof.proof.prove import prove
 from queryprof.proof.schema import read_schema
-from queryprof.proof.search import ChangeSearch, has_index
 from queryprof.proof.workload import recorded_queries
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ OTHER_TYPES = ("TEXT", "INTEGER", "")
 
 
 class UndoableTrial(Protocol):
-    """Tries changes to the empty copy with one statement (see trial.StatementTrial)."""
+    """Tries changes to the empty copy with one statement (see index_trial.StatementTrial)."""
 
     judge: Judge
 

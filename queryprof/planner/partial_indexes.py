@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from queryprof.analysis.plans import Steps
 from queryprof.planner.better_plans import is_better_plan
+from queryprof.planner.index_trial import StatementTrial
 from queryprof.planner.judging import EMPTY, Judge, StatementError
-from queryprof.planner.trial import StatementTrial
 from queryprof.planner.values import replace_placeholders
 from queryprof.sql.clauses import ComparedOperands, comparisons_of
 from queryprof.sql.names import quoted

@@ -17,6 +17,7 @@ from queryprof.model import Schema
 from queryprof.planner.crossed_tables import crossed_root_pages
 from queryprof.planner.dummies import run_with_dummies
 from queryprof.planner.facts import IndexHelp
+from queryprof.planner.index_trial import StatementTrial
 from queryprof.planner.judging import EMPTY, Judge, OutOfTime, StatementError, start_judge
 from queryprof.planner.partial_indexes import (
     find_missed_partial_index,
@@ -27,7 +28,6 @@ from queryprof.planner.partial_indexes import (
 from queryprof.planner.references import find_unindexed_references, has_scans
 from queryprof.planner.row_steps import find_only_scan, steps_of_scan
 from queryprof.planner.statistics import set_statistics
-from queryprof.planner.trial import StatementTrial
 from queryprof.planner.values import placeholders, replace_placeholders
 from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.operands import functions_in

@@ -23,7 +23,7 @@ TABLE_OF_PAGE = "SELECT tbl_name FROM sqlite_schema WHERE rootpage = ? AND type 
 
 
 class ProgramTrial(Protocol):
-    """Tries changes to the empty copy with one statement (see trial.StatementTrial)."""
+    """Tries changes to the empty copy with one statement (see index_trial.StatementTrial)."""
 
     judge: Judge
 

@@ -17,6 +17,7 @@ from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
 from queryprof.findings.finding import Finding
 from queryprof.model.advice import Advice, DatabaseChange, NotMeasured, Proof
+from queryprof.planner.index_trial import StatementTrial
 from queryprof.planner.judging import (
     AFTER,
     BEFORE,
@@ -28,16 +29,15 @@ from queryprof.planner.judging import (
     StatementError,
     start_judge,
 )
-from queryprof.planner.trial import StatementTrial
 from queryprof.program.database_schema import read_only_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.analyze_change import AnalyzeChange
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.index import has_index
+from queryprof.proof.index_search import ChangeSearch, Step
 from queryprof.proof.rewrites import faster_rewrites
 from queryprof.proof.sample import replace_by_sample
 from queryprof.proof.schema import DatabaseSchema, read_schema
-from queryprof.proof.search import ChangeSearch, Step
 from queryprof.proof.workload import RecordedStatement, recorded_queries
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 from queryprof.sql.temporary_tables import temporary_tables

@@ -11,6 +11,7 @@ from queryprof.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
 from queryprof.planner.judging import AFTER, BEFORE, Judge, Measurement, OutOfTime, StatementError
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
+from queryprof.proof.index_search import ChangeSearch
 from queryprof.proof.joining import join_queries
 from queryprof.proof.rewriting import (
     RewriteTrial,
@@ -19,7 +20,6 @@ from queryprof.proof.rewriting import (
     comparison_rewritings,
     keyset_rewritings,
 )
-from queryprof.proof.search import ChangeSearch
 from queryprof.proof.workload import RecordedStatement
 
 ROUNDS, LONG_NS = 5, 300_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryprof.planner.judging import AFTER, Measurement
-from queryprof.proof.search import ChangeSearch
+from queryprof.proof.index_search import ChangeSearch
 from queryprof.proof.times import StatementTimes
 from queryprof.proof.workload import RecordedStatement
 

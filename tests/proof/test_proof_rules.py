@@ -9,8 +9,8 @@ import pytest
 
 from queryprof.planner.judging import AFTER, BEFORE, Measurement
 from queryprof.planner.tried_index import TriedIndex, TriedTerm
+from queryprof.proof.index_search import ChangeSearch
 from queryprof.proof.prove import _prove_query
-from queryprof.proof.search import ChangeSearch
 from queryprof.proof.times import StatementTimes
 from queryprof.proof.workload import RecordedStatement, Sample, unrepresentative_reason
 

@@ -10,8 +10,8 @@ import pytest
 
 from queryprof.planner.judging import AFTER, BEFORE, Judge
 from queryprof.proof.index import Candidate, IndexTerm
+from queryprof.proof.index_search import ChangeSearch
 from queryprof.proof.schema import read_schema
-from queryprof.proof.search import ChangeSearch
 from queryprof.proof.times import StatementTimes
 
 pytestmark = pytest.mark.once
