@@ -47,7 +47,7 @@ MAX_REASONS = 5
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Workers; 1 keeps the recorded order.",
+    help="Replay with this many workers; 1 keeps the recorded order.",
 )
 @click.option(
     "--rounds",

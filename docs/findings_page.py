@@ -75,8 +75,8 @@ Entries that no longer match a finding are listed at the end.
 
 ## Proposed SQL
 
-queryprof shows SQL only if it helps: it builds the schema without rows in a separate process, creates the index there, and checks that the plan
-gets better. You see no SQL if the schema is unknown, if the plan differs from your program's, or at the end of a
+queryprof shows SQL only if it improves the plan. To check this, it creates the index on an empty copy of the schema, in a
+separate process. You see no SQL if the schema is unknown, if the plan differs from your program's, or at the end of a
 `queryprof.profile()` block, which starts no process.
 
 The schema comes from `--db FILE`, or from the databases that the trace names. They are opened read-only. If a database was in memory or no longer

@@ -18,7 +18,7 @@ GROUP_BY = (
     " values in a dict."
 )
 RUNNING = (
-    "Each execution adds up the rows of the executions before again. Compute the running values"
+    "Each execution adds up the rows of all earlier executions again. Compute the running values"
     " with one query: GROUP BY the compared column, and a window function over the groups, such as"
     " sum(sum(amount)) OVER (ORDER BY day). Then look up the values in a dict."
 )

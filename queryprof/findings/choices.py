@@ -57,7 +57,7 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             finding,
             severity=most,
             evidence=(*finding.evidence, *known.evidence),
-            fix=f"{finding.fix} Pass its values as parameters.",
+            fix=f"{finding.fix} Pass the statement's values as parameters.",
         )
     if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
         by_category = {one.category: one for one in (known, finding)}

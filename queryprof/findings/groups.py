@@ -225,8 +225,8 @@ class StatementGroup:
 
     @cached_property
     def further_rows_ns(self) -> float:
-        """The time to fetch the rows after the first row of each execution, without the longest
-        execution's extra time. Any statement that returns these rows needs this time.
+        """The time to fetch all rows except each execution's first one. Any statement that returns
+        these rows needs this time. The longest execution's extra time is left out.
         """
         executions = self.totals.executions
         if self.rows <= executions:

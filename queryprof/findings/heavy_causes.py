@@ -215,15 +215,16 @@ WHOLE_VIEW = (
     "each execution computes all rows of {view}, and then keeps those that match the condition"
 )
 VIEW_FIX = (
-    "Put the condition into a query of the tables below the view. Or compute the view's rows once,"
-    " into a table with an index."
+    "Query the view's tables directly, with the condition in that query. Or store the view's rows"
+    " once in a table with an index."
 )
 
 
 def view_computed_whole(group: StatementGroup) -> str:
     """Return words for the view whose rows SQLite computes again in each search, or "".
 
-    SQLite cannot move the condition into a view with a window function or LIMIT
+    SQLite cannot move a condition into a view with LIMIT, nor into a view with a window function
+    unless the condition is on a PARTITION BY column
     (https://www.sqlite.org/optoverview.html#the_where_clause_push_down_optimization).
     """
     totals, words = group.totals, [one.keyword for one in tokens_of(group.statement)]

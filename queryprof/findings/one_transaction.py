@@ -28,7 +28,8 @@ AROUND_IT = (
 )
 AROUND_THE_LOOP = (
     "Put one transaction around the loop: BEGIN before it, COMMIT after it, and none inside it."
-    " With sqlite3, `with connection:` does both, unless isolation_level is None."
+    " With sqlite3, `with connection:` does both (its first write begins the transaction), unless"
+    " isolation_level is None."
 )
 AROUND_ON_SERVER = (
     "Put one transaction around {what}: `with connection.transaction():` (asyncpg: `async with`),"

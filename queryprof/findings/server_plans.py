@@ -64,8 +64,9 @@ def find_server_scans(program: Program) -> Iterator[Finding | None]:
             _time_on_server_ns(program, group) * scan.share * (1 - scan.rows / read),
             (
                 (
-                    f"PostgreSQL reads all of {scan.table}{along} ({rows_of(read)}) and expects"
-                    f" {rows_of(scan.rows)} after {shorten(scan.filter, MAX_CHARACTERS)}"
+                    f"PostgreSQL reads all {rows_of(read)} of {scan.table}{along}, and expects"
+                    f" {rows_of(scan.rows)} after the filter"
+                    f" {shorten(scan.filter, MAX_CHARACTERS)}"
                 ),
                 f"{executions}{returned}",
                 f"{percent(scan.share)} of the plan's cost",

@@ -100,7 +100,10 @@ def _event_handlers_note(program: Program, group: StatementGroup) -> str:
         if place:
             found.setdefault(f"{path[place - 1].function.rpartition('.')[2]}()")
     names = list(found)[:SHOWN]
-    return f" Its line also runs {' and '.join(names)}: do that once afterwards." if names else ""
+    called = " and ".join(names)
+    return f" The INSERT's line also calls {called}: call that once, after the bulk insert." * bool(
+        names
+    )
 
 
 STILL_EACH = (

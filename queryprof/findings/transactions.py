@@ -369,8 +369,8 @@ def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, S
         return "", Severity.HIGH
     return (
         (
-            f"Each commit has about {average(writes_each)} writes. If they must succeed or fail"
-            " together, keep them in one transaction."
+            f"Each transaction has about {average(writes_each)} writes. If each group of writes"
+            " must be saved by itself, keep the separate transactions."
         ),
         Severity.LOW if writes_each > MAX_WRITES_OF_INNER_TRANSACTION else Severity.MEDIUM,
     )

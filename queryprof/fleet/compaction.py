@@ -37,8 +37,8 @@ from queryprof.fleet.parquet_files import (
 )
 from queryprof.fleet.schema import FLEET_TABLES, HISTOGRAM, INTEGER, OWNER
 from queryprof.fleet.store import (
+    count_nested_windows,
     footer_in_schema,
-    overlapping,
     refuse_more_rows_than_bytes,
     refuse_strange_name,
 )
@@ -206,7 +206,9 @@ class Compaction:
     ) -> None:
         """Write a combined file. Raises TraceError if the rows cannot be merged."""
         its = [footers[name] for name in paths]
-        repeated = overlapping(("", window) for footer in its for window in footer.processes)
+        repeated = count_nested_windows(
+            ("", window) for footer in its for window in footer.processes
+        )
         if repeated:
             self._note(f"{folder}: contains {repeated:,} windows of processes more than once")
         sources = frozenset(paths).union(*(footer.sources or () for footer in its))

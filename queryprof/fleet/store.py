@@ -159,13 +159,13 @@ class _Reading:
 
     def store(self) -> Store:
         """Return the result."""
-        repeated = overlapping(self._windows)
+        repeated = count_nested_windows(self._windows)
         lost = merge_lost(self._lost)
         count = sum(lost.processes.values()) + lost.files
         return Store(self.files, tuple(self.left_out), repeated, count)
 
 
-def overlapping(windows: Iterable[tuple[str, str]]) -> int:
+def count_nested_windows(windows: Iterable[tuple[str, str]]) -> int:
     """Count the windows inside another window of the same process. Both windows contain their
     calls.
 

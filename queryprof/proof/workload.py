@@ -63,8 +63,8 @@ class Sample:
 
     Attributes:
         is_drawn: True if the values come from the database and not from the recording.
-        most_rows: the most rows to fetch, one more than the program read, because it may not have
-            read all rows; None for all.
+        most_rows: the maximum number of rows to fetch; None for all. If the program may have
+            stopped early, this is one more than it read.
     """
 
     sql: str

@@ -1,4 +1,4 @@
-"""Recording of a running process, for as long as a command is connected to it.
+"""Start and stop the recording of a process: from its code, at its start, or by a command.
 
 `attaching` and `guardian` run in the command. The other modules run in the program.
 """

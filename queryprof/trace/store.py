@@ -149,7 +149,8 @@ class TraceStore:
         return self._rows[table].add(rows)
 
     def add_intervals(self, table: str, width_ns: int, rows: Iterable[Sequence[object]]) -> None:
-        """Add intervals. If the widths differ, the wider one is used for all.
+        """Add intervals. If they are wider or narrower than the stored ones, all get the larger
+        width.
 
         One width must be the other times a power of two.
         """

@@ -99,7 +99,7 @@ def test_a_view_that_is_computed_for_each_search(
     plans = (Plan(statement, "app.db", tree),)
     (found,) = findings(replace(profile_of(one), plans=plans))
     assert ("all rows of the view charts" in " ".join(found.evidence)) == is_view
-    assert ("tables below the view" in found.fix) == is_view
+    assert ("Query the view's tables directly" in found.fix) == is_view
 
 
 def test_a_view_whose_name_is_not_in_the_plan() -> None:

@@ -38,19 +38,19 @@ def test_windows_that_a_process_has_lost_count_once() -> None:
 
 
 def test_windows_inside_of_a_longer_one_all_overlap_it() -> None:
-    from queryprof.fleet.store import overlapping
+    from queryprof.fleet.store import count_nested_windows
 
     def window(start: int, end: int) -> tuple[str, str]:
         return "shop", json.dumps(["h", 1, 0, start, end])
 
-    assert overlapping([window(0, 100), window(10, 20), window(30, 40)]) == 2
-    assert overlapping([window(0, 100), window(100, 120)]) == 0
-    assert overlapping([window(0, 100), window(0, 60), window(0, 100)]) == 2
+    assert count_nested_windows([window(0, 100), window(10, 20), window(30, 40)]) == 2
+    assert count_nested_windows([window(0, 100), window(100, 120)]) == 0
+    assert count_nested_windows([window(0, 100), window(0, 60), window(0, 100)]) == 2
 
 
 def test_a_call_across_the_border_of_windows_is_no_overlap() -> None:
     """A window ends with the call that closes it, which may end after the next one has begun."""
-    from queryprof.fleet.store import overlapping
+    from queryprof.fleet.store import count_nested_windows
 
     windows = [("shop", json.dumps(["h", 1, 0, at, at + 101])) for at in range(0, 500, 100)]
-    assert overlapping(windows) == 0
+    assert count_nested_windows(windows) == 0

@@ -158,7 +158,7 @@ static PyObject *set_signal_check(PyObject *Py_UNUSED(module), PyObject *functio
 
 static PyObject *fork_hook(PyObject *Py_UNUSED(module), PyObject *function)
 {
-    return qp_fork_hook(function);
+    return qp_make_fork_hook(function);
 }
 
 static PyObject *watched_call_wrapper(PyObject *module, PyObject *args)

@@ -23,7 +23,7 @@ static bool is_of_cursor(const qp_call *call)
 
 /* Returns whether a driver written in Python makes the call itself, on the same cursor: its
  * executemany calls its execute, or its callproc fetches. A generator of the program that gives
- * values to executemany may also use that cursor, but its code is in another file. */
+ * values to executemany may also use that cursor. It is not in the driver's file. */
 static bool is_made_by_driver(const qp_call *call, const qp_call *outer)
 {
     const PyObject *function = outer->probe->function;

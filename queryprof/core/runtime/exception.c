@@ -115,7 +115,7 @@ static PyObject *call_hook(PyObject *function, PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-PyObject *qp_fork_hook(PyObject *function)
+PyObject *qp_make_fork_hook(PyObject *function)
 {
     static PyMethodDef definition = {"fork_hook", call_hook, METH_NOARGS, NULL};
     return PyCFunction_New(&definition, function);

@@ -42,7 +42,7 @@ static inline void qp_exception_clear(void)
 
 /* Returns a callable (a new reference) for os.register_at_fork() that calls the function; NULL with
  * an exception. */
-PyObject *qp_fork_hook(PyObject *function);
+PyObject *qp_make_fork_hook(PyObject *function);
 
 /* Sets the exception again, and releases the references. Forwards or drops an exception that was
  * set later. */

@@ -55,7 +55,7 @@ class Totals:
     errors: Annotated[int, "calls that raised"]
     rows: Annotated[int | None, "fetched or changed; null if some were fetched as a table"]
     total_ns: Annotated[int, "in the calls"]
-    self_ns: Annotated[int, "total_ns without measured calls made inside them"]
+    self_ns: Annotated[int, "total_ns minus the time of measured calls that these calls made"]
     min_call_ns: int
     max_call_ns: int
     p50_ns: Annotated[int | None, "of whole executions, accurate to 4%"]

@@ -66,8 +66,13 @@ def worse_plan_reason(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> st
             " query need one more column?"
         )
     if len(new.automatic_indexes) > len(old.automatic_indexes):
-        return f"SQLite builds an index on {new.automatic_indexes[0]} each time: is one gone?"
-    return f"SQLite sorts for {', '.join(new.temporary)} each time: is an index in that order gone?"
+        return (
+            f"SQLite now builds an index on {new.automatic_indexes[0]} each time: was one dropped?"
+        )
+    return (
+        f"SQLite now sorts for {', '.join(new.temporary)} each time: was an index in that order"
+        " dropped?"
+    )
 
 
 def _step_for_table(plan: Steps, table: str) -> str:
