@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from queryprof.analysis.units import duration
@@ -64,12 +65,11 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
         made, repeated = by_category["many_objects"], by_category["n_plus_one"]
         if not made.doubt:  # the line needs no objects; fewer queries would create as many
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
-    if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
-        return _transaction_or_query(known, finding)
     if "duplicate_query" in (known.category, finding.category):
         return _fewer_or_smaller_queries(known, finding)
-    if (known.category, finding.category) == ("commit_per_write", "heavy_query"):
-        known = _with_rest_of_write(known, finding)
+    choose = BY_PAIR.get((known.category, finding.category))
+    if choose:
+        return choose(known, finding)
     if not _may_be_cause(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     is_copy = known.category == "missing_covering_index"  # the index copies unneeded columns
@@ -78,12 +78,23 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
 
 
 def _with_rest_of_write(commits: Finding, write: Finding) -> Finding:
-    """Return the finding about commits, with the write's other time if that is longer."""
+    """Return the finding about commits with the write's other time, if that is longer; or the
+    finding about the write, if its cause is known.
+    """
     rest_ns = write.gain_ns - commits.gain_ns
     if rest_ns < commits.gain_ns:
         return commits
+    if write.severity is not Severity.LOW:  # the cause is known
+        return replace(write, evidence=(*write.evidence, *commits.evidence))
     words = f"without its commits, the statement takes {duration(rest_ns)}"
     return replace(commits, evidence=(*commits.evidence, words))
+
+
+def _scan_or_blocked_loop(scan: Finding, blocked: Finding) -> Finding:
+    """Choose between the scan of a query and the event loop that it blocks."""
+    is_known = bool(scan.code and not scan.doubt)  # an index that certainly helps
+    first, other = (scan, blocked) if is_known else (blocked, scan)
+    return replace(first, evidence=(*first.evidence, *other.evidence))
 
 
 def _fewer_or_smaller_queries(known: Finding, finding: Finding) -> Finding:
@@ -129,8 +140,7 @@ def _transaction_or_query(known: Finding, finding: Finding) -> Finding:
 def _may_be_cause(known: Finding, finding: Finding) -> bool:
     """Return whether the second finding may be the cause instead of the first."""
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
-    is_slow = finding.category in ("heavy_query", "lock_wait")
-    is_known = is_slow and finding.severity is not Severity.LOW
+    is_known = finding.category == "lock_wait" and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     if (known.category, finding.category) == ("large_values", "commit_per_write"):
         return True
@@ -160,3 +170,11 @@ def _with_repeat_advice(known: Finding, finding: Finding) -> Finding:
         )
     other = _run_once_alternative(finding)
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))
+
+
+BY_PAIR: dict[tuple[str, str], Callable[[Finding, Finding], Finding]] = {
+    ("autocommit_reads", "n_plus_one"): _transaction_or_query,
+    ("commit_per_write", "heavy_query"): _with_rest_of_write,
+    ("full_scan", "blocked_loop"): _scan_or_blocked_loop,
+}
+"""How to choose, by the categories of the two findings."""

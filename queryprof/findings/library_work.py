@@ -10,6 +10,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.large_values import LARGE_ROW_FETCHES
 from queryprof.findings.line_words import line_and_driver_in_words
 from queryprof.findings.program import Program
+from queryprof.findings.rewritten_tables import rewritten_table
 from queryprof.sql.tokens import tokens_of
 
 USUAL_NS = {"sqlalchemy": 215_000}
@@ -60,16 +61,22 @@ def find_slow_library_calls(program: Program) -> Iterator[Finding | None]:
             continue
         runs = max(1, group.totals.statement_executions)
         calls = {frame.function.rpartition(".")[2] for frame in program.library_frames(group)}
+        rewritten = rewritten_table(program, group)
         fix = next((CALL_FIXES[one] for one in CALL_FIXES if one in calls), "")
+        fix = rewritten.fix if rewritten else fix
         yield program.make_finding(
             "heavy_query",
             group,
             own_ns,
-            (f"{counted(runs, 'execution')}; {line_and_driver_in_words(group)}",),
+            (
+                f"{counted(runs, 'execution')}; {line_and_driver_in_words(group)}",
+                *(rewritten.evidence if rewritten else ()),
+            ),
             fix
             or f"{UNKNOWN_FAULT} {library} and the code it calls take most of the time. Record with"
             " --cprofile to see the functions.",
             program.innermost_loop(group),
+            doubt=rewritten.doubt if rewritten else "",
             most=Severity.MEDIUM if fix else Severity.LOW,
         )
 

@@ -7,7 +7,7 @@ from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import HeavyStatementCause
 from queryprof.findings.program import Program
 
-MIN_REWRITES = 5
+MIN_REWRITES = 3
 MIN_ROWS = 20
 """The fewest rows that each rewrite inserts."""
 

@@ -41,9 +41,9 @@ def saved(path: Path, delete: str, rows: int, times: int) -> Finding | None:
 @pytest.mark.parametrize(
     ("delete", "rows", "times", "is_named"),
     [
-        ("DELETE FROM watch", 2_000, 5, True),
-        ("DELETE FROM watch", 2_000, 4, False),
-        ("DELETE FROM watch WHERE key < 3000", 2_000, 5, False),
+        ("DELETE FROM watch", 3_000, 3, True),
+        ("DELETE FROM watch", 3_000, 2, False),
+        ("DELETE FROM watch WHERE key < 4000", 3_000, 3, False),
     ],
 )
 def test_a_table_that_is_rewritten(
