@@ -116,8 +116,8 @@ def _helpful_code(index_help: IndexHelp) -> str:
 
 
 PREFIX = (
-    "The index helps patterns that begin with a letter and match few rows. Patterns that begin with"
-    " % or * search all rows."
+    "The index helps patterns that begin without a wildcard and match few rows. Patterns that begin"
+    " with % or * search all rows."
 )
 
 
@@ -278,13 +278,13 @@ def _reason_pattern(
             "SQLite uses no index for a pattern that the statement builds:"
             f" {column} {operator} {operand_text(statement, pattern)}",
             "Pass the pattern as one value, such as 'abc%' (SQLAlchemy: `.like(text + \"%\")` in"
-            f" place of `.startswith(text)`){index}. This helps if patterns begin with"
-            " letters.",
+            f" place of `.startswith(text)`){index}. This helps if patterns do not"
+            " begin with a wildcard.",
         )
     return _Reason(
         f"{column} LIKE needs an index that ignores case, and a pattern that does not begin with %",
-        f"Create an index on ({column} COLLATE NOCASE) for patterns that begin with"
-        " letters. To find words inside texts, use FTS5.",
+        f"Create an index on ({column} COLLATE NOCASE). It helps with patterns that do not begin"
+        " with a wildcard. To find words inside texts, use FTS5.",
     )
 
 
@@ -296,8 +296,8 @@ def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: s
         f"the statement compares {operand_text(statement, operand)} with a pattern: no index helps,"
         " not even an index on the expression",
         f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
-        " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
-        " inside texts, use FTS5.",
+        " COLLATE NOCASE) then helps with patterns that do not begin with a wildcard. To find"
+        " words inside texts, use FTS5.",
         OF_PATTERNS,
     )
 

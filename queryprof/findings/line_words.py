@@ -14,12 +14,13 @@ def line_time_in_words(program: Program, group: StatementGroup) -> str:
     said = ""
     if group.handed_ns:
         said = f"; passing each call to a thread and back takes {duration(group.handed_ns / runs)}"
-    if group.line_ns is not None:
+    is_handed_on = group.total_line_ns < group.handed_ns  # the line only awaits
+    if group.line_ns is not None and not is_handed_on:
         mean = duration(group.mean_line_ns)
         return f"{said}; the line takes {mean} each time{_timed_in_words(group)}"
     library = program.timed_library(group.statement)
     unknown = f"; the time of {library} was not measured, so the gain may be larger"
-    return said + unknown * (library in ONE_QUERY)
+    return said + unknown * (library in ONE_QUERY and not is_handed_on)
 
 
 def line_and_driver_in_words(group: StatementGroup) -> str:

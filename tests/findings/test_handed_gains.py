@@ -13,7 +13,7 @@ from queryprof.core._core import histogram_bucket
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding
 from queryprof.findings.source_lines import NO_TASKS, TaskFinder
-from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile, Span, Thread
+from queryprof.model import Aggregate, Frame, Handoff, LineTime, Plan, Profile, Span, Thread
 from queryprof.model.loops import Distribution
 
 pytestmark = pytest.mark.once
@@ -159,3 +159,15 @@ def test_a_line_that_fetches_is_of_the_statement_whose_rows_it_fetches() -> None
     found = findings([reads(count=1), fetched, write], handed(FETCH, 100, SLEEP_NS))
     assert found[READ].category == "awaited_rows"
     assert found[READ].gain_ns == near(0.99 * 100 * 2 * SLEEP_NS)
+
+
+@pytest.mark.parametrize(("line_ns", "is_said"), [(10_000, False), (10 * MS, True)])
+def test_a_line_that_only_awaits_has_no_time(line_ns: int, is_said: bool) -> None:
+    """Its time ends at the `await`, before the thread has executed the statement."""
+    time = LineTime(READ, EXECUTE, 100, 100, 0, 100 * line_ns)
+    profile = replace(
+        profile_of(reads()), handoffs=(handed(EXECUTE, 100, SLEEP_NS),), line_times=(time,)
+    )
+    evidence = found_in(profile)[READ].evidence[0]
+    assert "passing each call to a thread and back" in evidence
+    assert ("the line takes" in evidence) == is_said
