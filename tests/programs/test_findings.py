@@ -41,6 +41,7 @@ Run = Callable[..., CompletedProcess[str]]
 def recorded(queryprof: Run, name: str) -> tuple[Finding, ...]:
     result = queryprof("run", "--no-report", "-o", "t.qprof", FOLDER / f"{name}.py")
     assert result.returncode == 0, result.stderr
+    assert Path("t.qprof").exists(), result.stderr
     return findings_of(Report(read_profile("t.qprof")))
 
 

@@ -99,7 +99,7 @@ def test_analyze_names_scans_and_estimates_with_their_lines(queryprof: Run, dsn:
     scan = found["full_scan"]
     assert scan["site"]["frame"]["function"] == "orders"
     assert scan["code"] == "CREATE INDEX CONCURRENTLY ON public.app_order (customer);"
-    assert "reads all of public.app_order (20,000 rows)" in scan["evidence"][0]
+    assert "reads all 20,000 rows of public.app_order" in scan["evidence"][0]
     estimate = found["bad_estimate"]
     assert "SELECT o.id, l.item" in estimate["statement"]
     assert any("rows have changed since" in one for one in estimate["evidence"])
