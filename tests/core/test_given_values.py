@@ -101,14 +101,16 @@ def test_offsets_add_up() -> None:
 
 
 def test_slow_executions_count_no_more_than_others() -> None:
-    """Each execution takes longer than the one before, starting with the fourth sample."""
+    """Each execution takes longer than the one before, so most of them are sampled. The random
+    samples alone would be about an eighth.
+    """
     offsets = [256 * 2**n for n in range(9)] * 8
     found = sampled(
         "SELECT x FROM (WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT"
         " 100000) SELECT x FROM r) LIMIT 1 OFFSET ?",
         *((n,) for n in sorted(offsets)),
     )
-    assert found.offsets <= 4 + len(offsets) / 8
+    assert found.offsets <= len(offsets) / 2
 
 
 def test_an_execution_that_failed_shows_nothing() -> None:
