@@ -11,6 +11,9 @@ from queryprof.findings.program import Program
 from queryprof.findings.triggers import fired_triggers_in_words
 from queryprof.sql.tokens import tokens_of
 
+CHANGES = frozenset({"DELETE", "UPDATE"})
+"""Statements whose changed or deleted rows a foreign key may check."""
+
 BY_TRIGGER = (
     "A trigger on the written table, or a foreign key that refers to it, scans a table. Let the"
     " trigger read only the rows that belong to the changed row, with an index on their column."
@@ -44,10 +47,12 @@ def scans_other_tables(group: StatementGroup, is_schema_known: bool) -> bool:
     signs = [plan_signs(plan) for plan in group.plans]
     if group.writes and not any(one.scans or one.index_scans for one in signs):
         return True
-    return group.writes and not is_schema_known and bool(_other_scanned_tables(group))
+    return not is_schema_known and bool(_other_scanned_tables(group))
 
 
 def _other_scanned_tables(group: StatementGroup) -> tuple[str, ...]:
+    if group.verb not in CHANGES:
+        return ()  # an INSERT may read a view, whose tables it does not name
     named = {token.named for token in tokens_of(group.statement)}
     scanned = (table for plan in group.plans for table in plan_signs(plan).scans)
     return tuple(dict.fromkeys(table for table in scanned if table.lower() not in named))
@@ -59,16 +64,16 @@ def indirect_scan_finding(program: Program, group: StatementGroup) -> Finding | 
     totals, named = group.totals, " and ".join(tables)
     scanned = scanned_rows_in_words(totals.full_scan_steps or 0)
     why = (
-        f"the plan scans {named}, which the statement does not name"
+        f": the plan scans {named}, which the statement does not name"
         if tables
-        else "although the statement's own plan has no scan"
+        else ", although the statement's own plan has no scan"
     )
     return program.make_finding(
         "full_scan",
         group,
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
-            f"{each_of_in_words(totals.executions, 'execution')} scanned {scanned}, {why}",
+            f"{each_of_in_words(totals.executions, 'execution')} scanned {scanned}{why}",
             *fired_triggers_in_words(program, group),
         ),
         BY_FOREIGN_KEY.format(tables=named) if tables else BY_TRIGGER,

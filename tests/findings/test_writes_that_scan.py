@@ -117,6 +117,21 @@ def test_a_foreign_key_that_scans_a_table(tmp_path: Path, is_readable: bool) -> 
         assert found.doubt.startswith("shop.db cannot be read here")
 
 
+def test_an_insert_from_a_view_has_no_foreign_key(tmp_path: Path) -> None:
+    """The plan names the view's table, and the statement does not."""
+    plan = "SCAN play"
+    for verb, is_named in (
+        ("INSERT INTO song SELECT a FROM chart", False),
+        ("DELETE FROM song", True),
+    ):
+        statement = f"{verb} WHERE a = ?"
+        one = aggregate(statement, (MAIN,), ns=10**9, count=50)._replace(rows=50)
+        one = one._replace(full_scan_steps=50 * 9_000, vm_steps=50 * 30_000, counted=50)
+        profile = replace(profile_of(one), plans=(Plan(statement, "/gone.db", plan),))
+        found = find_all(Report(profile), lambda *_: None, {})
+        assert any("plan scans play" in each.evidence[0] for each in found) == is_named
+
+
 def test_steps_of_triggers_are_no_reason_for_a_wider_index(tmp_path: Path) -> None:
     """A trigger takes many steps for each row that the UPDATE finds."""
     database = tmp_path / "chat.db"
