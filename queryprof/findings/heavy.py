@@ -18,6 +18,7 @@ from queryprof.findings.heavy_causes import (
     python_calls_note,
 )
 from queryprof.findings.maintenance import MAINTENANCE_KINDS, is_schema_read
+from queryprof.findings.many_rows import cause_of_many_rows
 from queryprof.findings.program import Program
 from queryprof.findings.rewritten_tables import rewritten_table
 from queryprof.sql.tokens import tokens_of
@@ -204,8 +205,11 @@ def _heavy_finding(
         fix = INSERTS_AT_ONCE[system] if is_many else fix
         return program.make_finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
     cause = (
-        rewritten_table(program, group) or cause_of_heavy_statement(program, group)
-    ) or HeavyStatementCause(fix, round(saved_ns))
+        rewritten_table(program, group)
+        or cause_of_heavy_statement(program, group)
+        or cause_of_many_rows(program, group)
+        or HeavyStatementCause(fix, round(saved_ns))
+    )
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None

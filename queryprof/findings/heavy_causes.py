@@ -45,7 +45,7 @@ SERVERS = frozenset({"postgresql", "mysql", "oracle"})
 """Database systems with locks on single rows."""
 
 FEW_ROWS = 2
-"""Up to this number of rows per execution, a statement is about a single row."""
+"""Up to this number of rows takes as long as a single row."""
 
 LONG_WRITE_NS = 5_000_000
 """An execution of this time is slow. A server finds a row by its key in 0.1 to 1 ms, and a commit
@@ -336,13 +336,11 @@ def _locks_rows(group: StatementGroup) -> bool:
 
 
 def is_slow_on_server(program: Program, group: StatementGroup) -> bool:
-    """Return whether a server takes long for each execution, although the statement is about few
-    rows.
-    """
+    """Return whether a server takes long for each execution and each row of a statement."""
     runs = group.totals.executions
     is_server = program.report.profile.systems.get(group.statement, "") in SERVERS
-    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASON_BY_VERB
-    return is_server and is_of_few and group.work_ns >= LONG_WRITE_NS * runs > 0
+    is_slow = group.work_ns >= LONG_WRITE_NS * max(runs, group.rows / FEW_ROWS) > 0
+    return is_server and is_slow and group.verb in OTHER_REASON_BY_VERB
 
 
 def _slow_server_note(program: Program, group: StatementGroup) -> str:

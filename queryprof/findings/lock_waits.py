@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.units import shorten
 from queryprof.model import CallPath, Frame, LockEvent
+from queryprof.sql.clauses import is_checkpoint
 
 WAITED_NS = 10_000_000
 
@@ -26,6 +27,7 @@ class CausedWaits:
     callers: set[CallPath] = field(default_factory=set)
     """Callers of the line that took the lock, if their holds blocked other calls."""
     has_readers: bool = False
+    are_checkpoints: bool = True
 
     def add_wait(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
         """Add a wait at a call site. `ns` is the part of the wait that this holder caused."""
@@ -37,6 +39,7 @@ class CausedWaits:
         self.places.add((wait.statement, wait.path[:1]))
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
+        self.are_checkpoints = self.are_checkpoints and is_checkpoint(wait.statement)
 
     def add_callers(self, other: CausedWaits) -> None:
         """Add the waits that other callers of the same line caused."""
@@ -48,6 +51,7 @@ class CausedWaits:
         self.places |= other.places
         self.callers |= other.callers
         self.has_readers |= other.has_readers
+        self.are_checkpoints &= other.are_checkpoints
 
 
 def waits_by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWaits]:

@@ -16,7 +16,7 @@ from queryprof.findings.lock_waits import WAITED_NS, CausedWaits, ranked_frame, 
 from queryprof.findings.only_reads import ONLY_READS, only_reads
 from queryprof.findings.program import Program
 from queryprof.model import CallPath, LockEvent, LockHold
-from queryprof.sql.clauses import verb_of
+from queryprof.sql.clauses import is_checkpoint, verb_of
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
@@ -38,6 +38,10 @@ WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not 
 UNSEEN = (
     "The lock holder is unknown: a process that was not recorded or was killed, a lock taken before"
     " the recording, or many holds under 1 ms (--show locks prints their sums)."
+)
+CHECKPOINTS_WAIT = (
+    "Only checkpoints waited. A checkpoint with a timeout waits for readers on purpose, and delays"
+    " only its own thread."
 )
 FASTER = "Make this query faster: its long read blocks the commits of other connections."
 COMMIT_FIRST = (
@@ -177,6 +181,8 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
             (long, OTHER_WORK_FIRST + _awaited_holder_note(program, found)),
             (True, LEAVE_FREE + with_log),
         ),
+        doubt=CHECKPOINTS_WAIT if found.are_checkpoints else "",
+        most=Severity.LOW if found.are_checkpoints else Severity.HIGH,
     )
     if finding:
         yield Consequence(finding, not is_long, hold.total_ns)
@@ -197,7 +203,8 @@ def _unknown_holder_findings(program: Program, unknown_ns: float) -> Iterator[Co
             ),
         ),
         "Find out who writes to this database, and shorten those transactions.",
-        doubt=UNSEEN,
+        doubt=CHECKPOINTS_WAIT if is_checkpoint(most.statement) else UNSEEN,
+        most=Severity.LOW if is_checkpoint(most.statement) else Severity.HIGH,
     )
     if finding:
         yield Consequence(finding, is_of_work=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.locks import VACUUM_RARELY
-from queryprof.sql.clauses import verb_of
-from queryprof.sql.tokens import tokens_of
+from queryprof.sql.clauses import is_checkpoint, pragma_name, verb_of
 
 NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
 """Statements that SQLite refuses inside a transaction, or that do nothing there
@@ -27,15 +26,6 @@ SCHEMA = frozenset(
 )
 
 
-def pragma_name(statement: str) -> str:
-    """Return the name of the pragma in lower case, without a schema; "" for other statements."""
-    tokens = tokens_of(statement)[:4]
-    if not tokens or tokens[0].keyword != "PRAGMA":
-        return ""
-    has_schema = len(tokens) > 3 and tokens[2].text == "."
-    return tokens[3 if has_schema else 1].named if len(tokens) > 1 else ""
-
-
 def is_maintenance(statement: str) -> bool:
     """Return whether a statement works on the whole database, so that keeping the connection open
     would not make it faster.
@@ -43,8 +33,8 @@ def is_maintenance(statement: str) -> bool:
     return verb_of(statement) in ("VACUUM", "ANALYZE") or pragma_name(statement) in LONG_PRAGMAS
 
 
-def is_checkpoint(group: StatementGroup) -> bool:
-    return pragma_name(group.statement) == "wal_checkpoint"
+def is_checkpoint_group(group: StatementGroup) -> bool:
+    return is_checkpoint(group.statement)
 
 
 def is_check(group: StatementGroup) -> bool:
@@ -70,7 +60,7 @@ def is_vacuum(group: StatementGroup) -> bool:
 MAINTENANCE_KINDS = (
     (is_vacuum, "VACUUM", VACUUM_RARELY),
     (
-        is_checkpoint,
+        is_checkpoint_group,
         "checkpoint",
         (
             "Leave checkpoints to SQLite (PRAGMA wal_autocheckpoint): each one syncs the database"

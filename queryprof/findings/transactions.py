@@ -10,7 +10,7 @@ from queryprof.analysis.units import average, counted, duration
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.groups import GroupsByFunction, StatementGroup
 from queryprof.findings.libraries import EXPIRES
-from queryprof.findings.maintenance import NEVER_IN_ONE, is_checkpoint
+from queryprof.findings.maintenance import NEVER_IN_ONE
 from queryprof.findings.one_transaction import (
     BY_ITSELF,
     MEANWHILE,
@@ -22,6 +22,7 @@ from queryprof.findings.program import Program
 from queryprof.findings.recorded import HEAVY_SHARE, MAX_NEAR
 from queryprof.findings.whole import PROGRAM_BUSY_TIME
 from queryprof.model import Frame
+from queryprof.sql.clauses import is_checkpoint
 from queryprof.sql.tokens import tokens_of
 
 FEW, MIN_HEAVY_TRANSACTIONS = 20, 5
@@ -75,7 +76,7 @@ class _Commits:
 def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
     by_function = changes_by_function(program)
-    checkpoints = sum(g.totals.executions for g in program.all_groups if is_checkpoint(g))
+    checkpoints = sum(g.totals.executions for g in program.all_groups if is_checkpoint(g.statement))
     for group in program.all_groups:  # a write may be quick and its commit slow
         writes = _write_count(group)
         if not group.writes or writes < MIN_HEAVY_TRANSACTIONS:

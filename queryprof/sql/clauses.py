@@ -180,6 +180,19 @@ def verb_of(statement: str) -> str:
     return next((token.keyword for token in _from_verb(tokens_of(statement))), "WITH")
 
 
+def pragma_name(statement: str) -> str:
+    """Return the name of the pragma in lower case, without a schema; "" for other statements."""
+    tokens = tokens_of(statement)[:4]
+    if not tokens or tokens[0].keyword != "PRAGMA":
+        return ""
+    has_schema = len(tokens) > 3 and tokens[2].text == "."
+    return tokens[3 if has_schema else 1].named if len(tokens) > 1 else ""
+
+
+def is_checkpoint(statement: str) -> bool:
+    return pragma_name(statement) == "wal_checkpoint"
+
+
 def is_single_statement(statement: str) -> bool:
     """Return whether a text is a single statement, without another statement after a semicolon."""
     tokens = tokens_of(statement)

@@ -8,8 +8,10 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 from findings.test_thresholds import MS, READ, SITE, findings, has
 
+from queryprof.findings.finding import Severity
 from queryprof.model import (
     ErrorCount,
+    FileWork,
     Handoff,
     LockEvent,
     LockHold,
@@ -220,3 +222,29 @@ def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) 
     (found,) = findings(profile)
     assert found.category == "long_transaction"
     assert found.fix.endswith("includes other tasks of the event loop.") == is_awaited
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_meant"), [("PRAGMA main.wal_checkpoint(?)", True), (READ, False)]
+)
+def test_a_checkpoint_waits_on_purpose(statement: str, is_meant: bool) -> None:
+    """The wait has a known holder."""
+    profile = waited(400, 0.0)
+    events = tuple(
+        replace(one, statement=statement) if one.kind == "wait" else one
+        for one in profile.lock_events
+    )
+    (found,) = findings(replace(profile, lock_events=events))
+    assert (found.severity is Severity.LOW) == is_meant
+    assert found.doubt.startswith("Only checkpoints waited") == is_meant
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_meant"), [("PRAGMA wal_checkpoint", True), (READ, False)]
+)
+def test_a_checkpoint_waits_for_an_unknown_holder(statement: str, is_meant: bool) -> None:
+    waits = 2, 400 * MS, 300 * MS
+    work = FileWork(statement, SITE, "", T1, "execute", 2, *waits, *([0] * 6))
+    profile = replace(profile_of(aggregate(statement, SITE, ns=400 * MS)), file_work=(work,))
+    found = next(one for one in findings(profile) if one.category == "lock_wait")
+    assert (found.severity is Severity.LOW) == is_meant
