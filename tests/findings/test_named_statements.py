@@ -282,14 +282,15 @@ def test_a_statement_that_is_fast_at_times_waits_for_a_row(
         ("UPDATE t SET b = ? WHERE a = ?", "mysql", 5 * MS, 1, "a trigger"),
         ("SELECT b FROM t WHERE a = ?", "postgresql", 6 * MS, 2, "another type than the column"),
         ("SELECT b FROM t WHERE a = ?", "postgresql", 6 * MS, 3, ""),
+        ("SELECT b FROM t WHERE a = ?", "postgresql", 10 * MS, 4, "another type than the column"),
         ("DELETE FROM t WHERE a = ?", "postgresql", 5 * MS - 1, 1, ""),
         ("DELETE FROM t WHERE a = ?", "sqlite", 5 * MS, 1, ""),
     ],
 )
-def test_a_single_row_that_takes_a_server_long(
+def test_a_few_rows_that_take_a_server_long(
     sql: str, system: str, each_ns: int, rows: int, words: str
 ) -> None:
-    """One statement for all rows would take as long."""
+    """Two rows take 5 ms. One statement for all rows would take as long."""
     one = aggregate(sql, SITE, ns=60 * each_ns, count=60)
     one = one._replace(rows=60 * rows, counted=0, vm_steps=0)  # as of a server
     profile = replace(profile_of(one), systems={sql: system})
