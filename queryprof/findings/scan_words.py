@@ -42,6 +42,16 @@ CALLED = (
 )
 
 
+MANY_TABLES = 5
+"""With this many tables below a view, an index on each of them is no good advice."""
+
+UNITED = (
+    "The query reads {tables} tables through a view with UNION ALL. Query only the table that you"
+    " need, with an index on the compared columns. Or read all rows once, before the loop, and look"
+    " them up in a dict."
+)
+
+
 DATE_RANGE = (
     "Django's `__date` calls a Python function for each row. Filter by a range instead:"
     " `.filter(field__gte=start, field__lt=start + timedelta(days=1))`. SQLite can then use an"
@@ -112,6 +122,16 @@ def index_fix(
         (has_optional_condition(group.statement), OPTIONAL),
         (True, index_help.without_index),
     )
+
+
+def united_tables_advice(group: StatementGroup) -> str:
+    """Return advice for a statement that scans many tables through a view; "" for others."""
+    if any(token.keyword == "UNION" for token in tokens_of(group.statement)):
+        return ""  # the statement itself unites them
+    steps = [step.strip() for plan in group.plans for step in plan]
+    scanned = {step.partition(" ")[2] for step in steps if step.startswith("SCAN ")}
+    is_through_view = "UNION ALL" in steps and len(scanned) >= MANY_TABLES
+    return UNITED.format(tables=len(scanned)) if is_through_view else ""
 
 
 def excludes_growing_list(group: StatementGroup) -> bool:

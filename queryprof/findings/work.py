@@ -31,6 +31,7 @@ from queryprof.findings.scan_words import (
     joined_rows_in_words,
     reads_json,
     store_function_result_advice,
+    united_tables_advice,
 )
 from queryprof.findings.selectivity import (
     MANY_RETURNED,
@@ -162,7 +163,8 @@ def _scan_finding(
         replace(index_help, covers=True) if index_help and covering else index_help, left, read
     )
     is_unknown = wins[1] < wins[0] / 2
-    index = index_fix(group, index_help, columns, is_unknown)
+    united = united_tables_advice(group)
+    index = united or index_fix(group, index_help, columns, is_unknown)
     doubt = _scan_doubt(group, index_help, left, bool(covering), is_unknown)
     hides_code = index_help and (index_help.still_scans or (is_unknown and not covering.code))
     return program.make_finding(
@@ -184,7 +186,7 @@ def _scan_finding(
         )
         + _preload_advice(program, group),
         program.innermost_loop(group),
-        code="" if hides_code else covering.code or helpful_index_sql(program, group),
+        code="" if hides_code or united else covering.code or helpful_index_sql(program, group),
         doubt=doubt,
         most=_highest_severity(group, index_help, bool(doubt) or is_unknown),
     )

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+import queryprof
+from queryprof.analysis.report import Report
 from queryprof.findings.aggregates import returns_only_a_count
-from queryprof.findings.scan_words import excludes_list, has_optional_condition
+from queryprof.findings.program import Program
+from queryprof.findings.scan_words import (
+    excludes_list,
+    has_optional_condition,
+    united_tables_advice,
+)
 
 pytestmark = pytest.mark.once
 
@@ -55,3 +65,25 @@ def test_a_text_that_ends_anywhere(statement: str) -> None:
     for length in range(len(statement) + 1):
         for is_so in (returns_only_a_count, excludes_list, has_optional_condition):
             assert is_so(statement[:length]) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("tables", "sql", "is_named"),
+    [
+        (5, "SELECT a FROM every WHERE a = 1", True),
+        (4, "SELECT a FROM every WHERE a = 1", False),
+        (5, "SELECT a FROM every WHERE a = 1 UNION ALL SELECT 1", False),
+        (5, "SELECT a FROM t0 WHERE a = 1", False),
+    ],
+)
+def test_a_view_that_unites_many_tables(tables: int, sql: str, is_named: bool) -> None:
+    with queryprof.profile() as recording, closing(sqlite3.connect(":memory:")) as db:
+        for number in range(tables):
+            db.execute(f"CREATE TABLE t{number} (a INTEGER)")
+        parts = " UNION ALL ".join(f"SELECT a FROM t{number}" for number in range(tables))
+        db.execute(f"CREATE VIEW every AS {parts}")
+        db.execute(sql).fetchall()
+    program = Program(Report(recording.profile), lambda *_: None, {})
+    group = next(one for one in program.all_groups if one.verb == "SELECT")
+    said = united_tables_advice(group)
+    assert said.startswith(f"The query reads {tables} tables through a view") == is_named
