@@ -106,8 +106,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
             fix = ADD_ALONE.format(relation=relation)
         use = "" if relation else _row_reduction(program, group)
         is_plain = not use and not relation and fix == NO_OBJECTS[library]
-        if is_plain and library in LEAVE_OUT and _has_large_rows(program, group):
-            fix = f"{LARGE} {LEAVE_OUT[library]}"
+        if is_plain:
+            fix = _plain_fix(program, group, library)
         if use:
             fix = f"{ONLY[use]} {INSTEAD[use][library]}."
         yield program.make_finding(
@@ -127,7 +127,20 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
         )
 
 
+VALUES = (
+    "The line reads values, which is faster than objects. Return fewer rows, or let the database"
+    " compute counts, distinct values and sums."
+)
 LARGE = "The rows have large values, which the library may also convert, such as JSON."
+
+
+def _plain_fix(program: Program, group: StatementGroup, library: str) -> str:
+    """Return the fix for a query whose rows have no known use."""
+    if group.site.frame and program.lines.reads_values(group.site.frame):
+        return VALUES
+    if library in LEAVE_OUT and _has_large_rows(program, group):
+        return f"{LARGE} {LEAVE_OUT[library]}"
+    return NO_OBJECTS[library]
 
 
 def _has_large_rows(program: Program, group: StatementGroup) -> bool:

@@ -77,7 +77,7 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
                     f"{counted(runs, 'execution')} joined every row of {one} with every row of"
                     f" {other}"
                     + (f", for each row of {joined_to[0]}" if joined_to else "")
-                    + f": about {average(joined)} rows{each_if_several(runs)}"
+                    + f": {_work_in_words(group, is_summed or 'DISTINCT' in words)}"
                 ),
             ),
             fixes.get(program.library(group.statement), fix).format(one=one, other=other),
@@ -85,6 +85,14 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
             doubt=UNKNOWN_ROWS * (not is_known),
             most=Severity.HIGH if is_known else Severity.MEDIUM,
         )
+
+
+def _work_in_words(group: StatementGroup, are_merged: bool) -> str:
+    """Return the joined rows in words; or the VM steps, if the query merges the joined rows."""
+    totals = group.totals
+    rows, steps = totals.rows_each, totals.vm_steps or 0.0
+    known = f"{average(steps)} VM steps" if are_merged or rows is None else f"{average(rows)} rows"
+    return known + each_if_several(totals.statement_executions)
 
 
 def _joined_rows(group: StatementGroup) -> float:

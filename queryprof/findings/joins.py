@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from queryprof.analysis.plans import Steps, plan_signs
-from queryprof.analysis.units import average, counted, each_if_several, scanned_rows_in_words
+from queryprof.analysis.units import (
+    average,
+    counted,
+    each_if_several,
+    rows_in_words,
+    scanned_rows_in_words,
+)
 from queryprof.findings import shares
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
@@ -48,7 +54,7 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
     """Find queries that join tables only to filter, and remove the duplicates with DISTINCT."""
     for group in program.groups:
         totals = group.totals
-        rows = max(1.0, totals.rows_each or 0.0)
+        rows = totals.rows_each or 0.0
         if not group.reads or totals.executions <= ONCE:
             continue
         selected = _selected_tables(tokens_of(group.statement))
@@ -62,7 +68,7 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
         made = (totals.vm_steps or 0.0) / JOIN_STEPS
         if not is_first:  # the selected table's scan reads each row once
             made -= totals.full_scan_steps or 0.0
-        if made < MULTIPLIED * rows:
+        if made < MULTIPLIED * max(1.0, rows):
             continue
         yield program.make_finding(
             "duplicate_rows",
@@ -70,9 +76,9 @@ def find_duplicates_from_joins(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed_vm_steps_share(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} joined about {average(made)} rows"
-                    f"{each_if_several(totals.executions)}, of which DISTINCT kept"
-                    f" {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} took"
+                    f" {average(totals.vm_steps)} VM steps{each_if_several(totals.executions)} to"
+                    f" return {rows_in_words(rows)}; DISTINCT drops the repeated rows"
                 ),
                 f"the query selects no column of {tables}",
             ),

@@ -30,6 +30,9 @@ class SourceLines(Protocol):
         or "".
         """
 
+    def reads_values(self, frame: Frame) -> bool:
+        """Return whether a line asks an object mapper for values, not for objects."""
+
     def only_tests_existence(self, frame: Frame) -> bool:
         """Return whether a line uses its query's row count only to test whether there are rows."""
 
@@ -59,6 +62,9 @@ class UnknownSourceLines:
 
     def row_reduction(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
         return ""
+
+    def reads_values(self, frame: Frame) -> bool:  # noqa: ARG002
+        return False
 
     def only_tests_existence(self, frame: Frame) -> bool:  # noqa: ARG002
         return False

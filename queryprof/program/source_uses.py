@@ -35,6 +35,9 @@ REDUCERS = {
 RETURNS_NUMBER = frozenset({"count", "fetchone", "fetchval", "scalar", "scalar_one"})
 """Methods of libraries and drivers that return the result of a count query."""
 
+READS_VALUES = frozenset({"values_list", "tuples", "dicts", "namedtuples"})
+"""Methods of object mappers that return values, not objects. So does `values()` with arguments."""
+
 DISTINCT = frozenset({"set", "frozenset", "dict", "Counter"})
 """Functions that remove duplicates."""
 
@@ -103,6 +106,18 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
         _later_reduction(tree, here, line)
         or _sum_in_loop(here, line)
         or _filter_of_rows(tree, here, line)
+    )
+
+
+@cache
+def reads_values(text: str, line: int) -> bool:
+    """Return whether a line asks an object mapper for values, not for objects."""
+    tree = parse_source(text)
+    calls = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, ast.Call)]
+    return any(
+        one.func.attr in READS_VALUES or (one.func.attr == "values" and bool(one.args))
+        for one in calls
+        if isinstance(one.func, ast.Attribute) and spans_line(one, line)
     )
 
 

@@ -27,6 +27,7 @@ from queryprof.program.source_tables import tables_of_classes
 from queryprof.program.source_uses import (
     attributes_appended_to,
     only_tests_existence,
+    reads_values,
     row_reduction,
 )
 
@@ -80,6 +81,13 @@ class Sources:
         """
         text = self._unchanged_text(frame.file)
         return row_reduction(text, frame.line, attribute) if text else ""
+
+    def reads_values(self, frame: Frame) -> bool:
+        """Return whether a frame's line asks for values, not for objects; False without the
+        source.
+        """
+        text = self._unchanged_text(frame.file)
+        return bool(text) and reads_values(text, frame.line)
 
     def only_tests_existence(self, frame: Frame) -> bool:
         """Return whether the program only tests if the count from a frame's line is 0; False

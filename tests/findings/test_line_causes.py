@@ -80,6 +80,21 @@ def test_objects_of_large_rows(other: str, has_large: bool, fetches: int) -> Non
     assert (found.fix == f"{LARGE} {LEAVE_OUT['peewee']}") == is_large
 
 
+class ReadsValues(UnknownSourceLines):
+    """Source whose lines ask for values."""
+
+    def reads_values(self, frame: Frame) -> bool:
+        return True
+
+
+def test_a_line_that_already_reads_values() -> None:
+    driver, time = loop(READ, 1, 1, pass_ns=20 * MS, count=1)
+    driver = driver._replace(rows=100, self_ns=10 * MS, total_ns=10 * MS)
+    report = Report(profile((driver, time)))
+    (found,) = find_all(report, lambda *_: None, {}, lines=ReadsValues())
+    assert found.fix.startswith("The line reads values")
+
+
 def test_rows_of_a_loop_that_was_timed_in_part() -> None:
     """A loop over 60,000 objects: of the first 1,000 rows each took 5 us; the query took 10 ms."""
     driver, time = loop(READ, 1, 1, pass_ns=15 * MS, count=1)

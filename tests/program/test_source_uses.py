@@ -13,7 +13,7 @@ from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.source_lines import UnknownSourceLines
 from queryprof.model import Frame, Plan
-from queryprof.program.source_uses import only_tests_existence, row_reduction
+from queryprof.program.source_uses import only_tests_existence, reads_values, row_reduction
 
 pytestmark = pytest.mark.once
 
@@ -159,6 +159,23 @@ def test_rows_that_python_filters(code: str, use: str) -> None:
 )
 def test_a_number_that_is_only_compared_with_zero(code: str, is_asked: bool) -> None:
     assert only_tests_existence(f"async def f(query, user):\n    {code}\n", 2) == is_asked
+
+
+@pytest.mark.parametrize(
+    ("code", "is_value"),
+    [
+        ("Book.objects.values_list('id', flat=True)", True),
+        ("Book.objects.values('id')", True),
+        ("Book.select(Book.id).tuples()", True),
+        ("await Book.all().values_list('id', 'name')", True),
+        ("list(books.values())", False),
+        ("Book.objects.all()", False),
+        ("Book.objects.all(", False),
+    ],
+)
+def test_a_line_that_asks_for_values(code: str, is_value: bool) -> None:
+    assert reads_values(f"async def f(books):\n    return {code}\n", 2) == is_value
+    assert not reads_values(f"async def f(books):\n    return {code}\n", 3)
 
 
 class Uses(UnknownSourceLines):
