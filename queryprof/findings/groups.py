@@ -138,7 +138,9 @@ class StatementGroup:
     @cached_property
     def line_ns(self) -> float | None:
         """Nanoseconds of the program's line per execution; None if unknown (see execution_ns)."""
-        return execution_ns(self.line_times, self.rows, self.totals.statement_executions)
+        executions, files = self.totals.statement_executions, self.files
+        waits = files.lock_ns, files.max_lock_ns
+        return execution_ns(self.line_times, self.rows, executions, *waits)
 
     @property
     def shares_line(self) -> bool:

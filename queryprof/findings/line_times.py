@@ -20,8 +20,10 @@ with 45 and 70 executions).
 """
 
 
-def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float | None:
-    """Return the time of a line per execution of its statement.
+def execution_ns(
+    times: Sequence[LineTime], rows: int, executions: int, lock_ns: int = 0, max_lock_ns: int = 0
+) -> float | None:
+    """Return the time of a line per execution of its statement, without the waits for locks.
 
     A loop over the rows may be timed only in part. Its time per row then counts for all rows.
 
@@ -29,6 +31,8 @@ def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float
         times: the timed passes, one for each call path.
         rows: the number of rows that all executions returned.
         executions: the number of these executions.
+        lock_ns, max_lock_ns: their waits for locks, and the longest wait. It is unknown which of
+            them were in a timed pass.
 
     Returns:
         Nanoseconds. None if the line was not timed, or only once for many executions; if a library
@@ -45,7 +49,11 @@ def execution_ns(times: Sequence[LineTime], rows: int, executions: int) -> float
         return None
     ns, loop_ns = sum(one.ns for one in times), sum(one.loop_ns for one in times)
     loop_rows = max(1, sum(one.loop_rows for one in times))
-    return max(0, ns - loop_ns) / timed + loop_ns / loop_rows * (rows / max(1, executions))
+    longest_ns = max_lock_ns if max_lock_ns <= ns else 0
+    waited_ns = max(longest_ns, lock_ns * timed / max(1, executions))
+    return max(0, ns - loop_ns - waited_ns) / timed + loop_ns / loop_rows * (
+        rows / max(1, executions)
+    )
 
 
 def _is_recursive(path: CallPath) -> bool:

@@ -241,7 +241,7 @@ def _loop_evidence(
     if in_spans:
         yield (
             f"{average(in_spans.each)} times in {each_of_in_words(in_spans.spans, 'span')}"
-            f" {in_spans.span}"
+            f" called {in_spans.span}"
         )
     if parent:
         yield (

@@ -149,6 +149,25 @@ def test_passes_of_a_recursion_that_include_no_others(
 
 
 @pytest.mark.parametrize(
+    ("lock_ms", "max_lock_ms", "line_ms"),
+    [
+        (0, 0, 10),
+        (60, 60, 4),  # the longest wait may be in the timed passes
+        (101, 101, 8.99),  # the longest wait is longer than they are: only its share
+        (400, 2, 6),  # each execution waits for 4 ms
+        (2000, 20, 0),
+    ],
+)
+def test_a_line_s_time_leaves_out_waits_for_locks(
+    lock_ms: int, max_lock_ms: int, line_ms: float
+) -> None:
+    """Ten of a hundred executions were timed, with 10 ms each."""
+    time = LineTime(READ, SITE, passes=10, executions=10, others=0, ns=100 * MS)
+    found = execution_ns([time], 0, 100, lock_ms * MS, max_lock_ms * MS)
+    assert found == pytest.approx(line_ms * MS)
+
+
+@pytest.mark.parametrize(
     ("source", "is_parsed"), [("read_csv(?)", True), ("read_parquet(?)", False)]
 )
 def test_a_text_file_that_each_query_parses(source: str, is_parsed: bool) -> None:
