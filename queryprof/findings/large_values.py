@@ -28,7 +28,9 @@ fetches, a row of 8,000 bytes 2.0, and a row of 12,000 bytes 3.0 (SQLite 3.40, 4
 """
 
 FEW_ROWS, MIN_ROWS = 2, 100
-"""The fewest rows per execution and in total. With fewer, the program probably needs the values."""
+"""The fewest rows per execution, and the fewest rows of all executions. A program that reads fewer
+rows probably needs their large values.
+"""
 
 STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""

@@ -57,28 +57,28 @@ Measured: 0.29, 0.28 and 0.34 for 10, 100 and 1,000 rows per query (sqlite3_fan_
 """
 
 CALL_ROWS = 64
-"""A call takes as long as a scan of this many rows, not counting its own scan. Measured: an index
-saves 0.22, 0.43, 0.61, 0.76, 0.86 and 0.94 of a call that scans 20, 50, 100, 200, 400 and 1,000
-rows to find one (sqlite3_small_scan, sqlite3_index).
+"""The rest of a call, without its scan, takes as long as a scan of this many rows. Measured: a call
+scans 20, 50, 100, 200, 400 or 1,000 rows to find one. An index saves 0.22, 0.43, 0.61, 0.76, 0.86
+and 0.94 of its time (sqlite3_small_scan, sqlite3_index).
 """
 
 
 LOOKUP_ROWS = 5
-"""Finding a row in an index and then in its table takes as long as reading this many skipped rows.
-If 1/100, 1/20, 1/10, 1/5 and 1/3 of 40,000 rows are added up, an index saves 0.92, 0.66, 0.43, 0.14
-and -0.38 (sqlite3_part).
+"""To find a row in an index and then in its table takes as long as to scan this many rows. Measured:
+a query adds up 1/100, 1/20, 1/10, 1/5 or 1/3 of 40,000 rows. An index saves 0.92, 0.66, 0.43, 0.14
+and -0.38 of its time (sqlite3_part).
 """
 
 FETCHED_ROWS = 10
-"""Fetching a row in Python takes as long as reading this many skipped rows. If the same parts of
-40,000 rows (see LOOKUP_ROWS) are fetched, an index saves 0.86, 0.49, 0.23, 0.01 and -0.16.
+"""To fetch a row in Python takes as long as to scan this many rows. Measured: a query fetches the same
+parts of 40,000 rows (see LOOKUP_ROWS). An index saves 0.86, 0.49, 0.23, 0.01 and -0.16 of its time.
 """
 
 
 COVERED_ROWS = 0.5
-"""Reading a row in a covering index takes as long as reading this many skipped rows. For a third of
-40,000 rows, such an index saves 0.83 if they are counted, 0.71 if they are added up
-(sqlite3_counted).
+"""To read a row in a covering index takes as long as to scan this many rows. Measured: for a query of
+a third of 40,000 rows, such an index saves 0.83 of the time of count(*), and 0.71 of the time of
+sum() (sqlite3_counted).
 """
 
 GROUPED, GROUPED_ROWS = 0.8, 1000

@@ -17,9 +17,9 @@ SHOWN, MAX_CHARACTERS = 3, 60
 
 LONG_NS, MANY_STEPS = 50_000, 1_000
 """A write is reported if it takes this much time, or this many VM steps, per row. An UPDATE by key
-took 7 us and 17 steps without its trigger, and 88 us (on a slower machine 250 us) and 4,245 steps
-with a trigger that writes 300 rows (trigger_work.py of the tests' programs). The limit for time
-finds triggers that write to full-text indexes: two of them took 120 us and 74 steps.
+took 7 us and 17 steps without a trigger. With a trigger that writes 300 rows, it took 88 us (on a
+slower machine 250 us) and 4,245 steps (trigger_work.py of the tests' programs). Triggers that write
+to full-text indexes take time but few steps: two of them took 120 us and 74 steps.
 """
 
 

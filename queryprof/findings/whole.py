@@ -20,8 +20,8 @@ or a client.
 """
 
 MIN_VOLUNTARY_RATIO = 2
-"""A process mostly waits by its own choice if it yields the CPU at least this many times per
-preemption.
+"""A process gives up the CPU by its own choice when it waits, and against its will when the system
+preempts it. With at least this many of its own choice per preemption, it mostly waits.
 """
 
 MAX_YIELDS_PER_SYNC, MAX_YIELDS_PER_HANDOFF = 5, 3
