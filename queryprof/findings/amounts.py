@@ -224,6 +224,10 @@ def find_counts_for_existence(program: Program) -> Iterator[Finding | None]:
 IN_VAIN = "If no row matches, the query reads as much as before."
 
 
+LAZY_METHODS = frozenset({"__len__", "__iter__", "__bool__"})
+"""Methods of lazy queries that Python calls for `len()`, loops and tests."""
+
+
 def _row_reduction(program: Program, group: StatementGroup) -> str:
     """Return how the program reduces a query's rows (see SourceLines.row_reduction)."""
     note, frame = program.library_note(group) or "", group.site.frame
@@ -231,7 +235,8 @@ def _row_reduction(program: Program, group: StatementGroup) -> str:
         return ""
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     attribute = relation.rpartition(".")[2] if note.startswith(LAZY) else ""
-    return program.lines.row_reduction(frame, attribute)
+    is_lazy = program.called_library_function(group) in LAZY_METHODS
+    return program.lines.row_reduction(frame, attribute, is_lazy)
 
 
 def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:

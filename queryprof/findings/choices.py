@@ -172,9 +172,17 @@ def _with_repeat_advice(known: Finding, finding: Finding) -> Finding:
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))
 
 
+def _wider_index_or_fewer_objects(known: Finding, finding: Finding) -> Finding:
+    """Choose between a wider index and rows that need no objects. Both are doubtful."""
+    if finding.gain_ns < 2 * known.gain_ns:
+        return known
+    return replace(finding, evidence=(*finding.evidence, *known.evidence))
+
+
 BY_PAIR: dict[tuple[str, str], Callable[[Finding, Finding], Finding]] = {
     ("autocommit_reads", "n_plus_one"): _transaction_or_query,
     ("commit_per_write", "heavy_query"): _with_rest_of_write,
     ("full_scan", "blocked_loop"): _scan_or_blocked_loop,
+    ("missing_covering_index", "many_objects"): _wider_index_or_fewer_objects,
 }
 """How to choose, by the categories of the two findings."""

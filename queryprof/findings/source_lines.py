@@ -25,7 +25,7 @@ class SourceLines(Protocol):
     def attributes_appended_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
 
-    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "", is_lazy: bool = False) -> str:
         """Return what a line reduces the rows of its query to: count, sum, exists, first, filter,
         or "".
         """
@@ -60,7 +60,12 @@ class UnknownSourceLines:
     def attributes_appended_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
 
-    def row_reduction(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
+    def row_reduction(
+        self,
+        frame: Frame,  # noqa: ARG002
+        attribute: str = "",  # noqa: ARG002
+        is_lazy: bool = False,  # noqa: ARG002
+    ) -> str:
         return ""
 
     def reads_values(self, frame: Frame) -> bool:  # noqa: ARG002

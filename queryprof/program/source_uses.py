@@ -58,12 +58,14 @@ def attributes_appended_to(text: str, line: int) -> frozenset[str]:
 
 
 @cache
-def row_reduction(text: str, line: int, attribute: str = "") -> str:
+def row_reduction(text: str, line: int, attribute: str = "", is_lazy: bool = False) -> str:
     """Return the kind of reduction if the program needs only this result from the rows of a line's
     query.
 
     Args:
         attribute: the attribute that loads the rows; "" if a method call on the line does.
+        is_lazy: whether a lazy query is executed by `len()`, a loop or a test on the line, and not
+            by a method call.
 
     Returns:
         COUNT, SUM, EXISTS, FIRST, FILTER, or "".
@@ -100,7 +102,8 @@ def row_reduction(text: str, line: int, attribute: str = "") -> str:
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
             return kind
-    if not _calls_more_than_builtins(here) and (kind := _lazy_reduction(tree, here, line)):
+    is_lazy = is_lazy or not _calls_more_than_builtins(here)
+    if is_lazy and (kind := _lazy_reduction(tree, here, line)):
         return kind
     return (
         _later_reduction(tree, here, line)
@@ -280,7 +283,7 @@ def _calls_more_than_builtins(nodes: Iterable[ast.AST]) -> bool:
 def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     """Return the kind of reduction if the line executes a lazy query by its name, as in
     `len(query)` or `if query:`. All other uses of the name must be reductions too, or derive
-    another query, as in `query.filter(...)`.
+    another query, as in `query.filter(...)` or `query[:25]`.
     """
     inside = _nodes_of_function(tree, line)
     kinds = {id(rows): kind for rows, kind in (*_find_reductions(inside), *_truth_tests(inside))}
@@ -288,7 +291,12 @@ def _lazy_reduction(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str
     names = [one for one in names if spans_line(one, line)]
     if len(names) != 1:
         return ""
-    bases = {id(one.value) for one in inside if isinstance(one, ast.Attribute)}
+    bases = {
+        id(one.value)
+        for one in inside
+        if isinstance(one, ast.Attribute)
+        or (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice))
+    }
     loads = {id(one) for one in _loads_of(names[0].id, inside)}
     return kinds[id(names[0])] if loads <= kinds.keys() | bases else ""
 

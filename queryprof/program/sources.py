@@ -75,12 +75,12 @@ class Sources:
         text = self._unchanged_text(frame.file)
         return attributes_appended_to(text, frame.line) if text else frozenset()
 
-    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "", is_lazy: bool = False) -> str:
         """Return the kind of reduction of the rows of a frame's line (see source_uses); "" without
         the source.
         """
         text = self._unchanged_text(frame.file)
-        return row_reduction(text, frame.line, attribute) if text else ""
+        return row_reduction(text, frame.line, attribute, is_lazy) if text else ""
 
     def reads_values(self, frame: Frame) -> bool:
         """Return whether a frame's line asks for values, not for objects; False without the

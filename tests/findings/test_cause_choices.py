@@ -373,18 +373,19 @@ def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
 
 
 @pytest.mark.parametrize(
-    ("gain_ms", "category"), [(100, "duplicate_query"), (74, "missing_covering_index")]
+    ("other", "gain_ms", "is_chosen"),
+    [
+        ("duplicate_query", 100, True),  # for example, the count of Django's paginator
+        ("duplicate_query", 74, False),
+        ("many_objects", 120, True),
+        ("many_objects", 119, False),
+    ],
 )
-def test_equal_counts_are_kept_where_that_saves_more_than_an_index(
-    gain_ms: int, category: str
-) -> None:
-    """For example, the count of Django's paginator, once for each page."""
-    site = CallSite(QUERY, (MAIN,))
-    index = Finding(
-        "missing_covering_index", Severity.HIGH, 0.5, 60 * MS, READ, site, None, (), "Add.", ""
-    )
-    repeated = replace(index, category="duplicate_query", fix="Keep.", gain_ns=gain_ms * MS)
-    assert choose_between_findings(index, repeated).category == category
+def test_what_saves_more_than_a_wider_index(other: str, gain_ms: int, is_chosen: bool) -> None:
+    site, name = CallSite(QUERY, (MAIN,)), "missing_covering_index"
+    index = Finding(name, Severity.LOW, 0.5, 60 * MS, READ, site, None, (), "Add.", "", doubt="?")
+    second = replace(index, category=other, fix="Keep.", gain_ns=gain_ms * MS)
+    assert choose_between_findings(index, second).category == (other if is_chosen else name)
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])

@@ -30,7 +30,7 @@ class Reading(UnknownSourceLines):
     def only_attributes(self, frame: Frame) -> tuple[str, ...]:
         return self._names
 
-    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "", is_lazy: bool = False) -> str:
         return self._reduction
 
 

@@ -71,6 +71,7 @@ def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
         ("n = len(query)\n    return n, query.filter(a=1)", "count"),
         ("n = len(query)\n    return n, query[0]", ""),
         ("n = len(query)\n    return n, list(query)", ""),
+        ("n = len(query)\n    return n, query[:25]", "count"),
         ("if query:\n        return 1", "exists"),
         ("if not query:\n        return 1", "exists"),
         ("while query:\n        query = query.filter(a=1)", "exists"),
@@ -85,6 +86,20 @@ def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
 def test_what_a_line_reduces_a_lazy_query_to(code: str, use: str) -> None:
     """The query was made in another line, and this line executes it."""
     assert row_reduction(f"def f(query):\n    {code}\n", 2) == use
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        ("context.update(n=len(query))", "count"),
+        ("context.update(n=len(query), rows=list(query))", ""),
+        ("context.update(n=len(query), m=len(context))", ""),
+        ("context.update(load(query))", ""),
+    ],
+)
+def test_what_a_line_with_calls_reduces_a_lazy_query_to(code: str, use: str) -> None:
+    """The library says that no method call executed the query."""
+    assert row_reduction(f"def f(query, context):\n    {code}\n", 2, is_lazy=True) == use
 
 
 @pytest.mark.parametrize(
@@ -184,7 +199,7 @@ class Uses(UnknownSourceLines):
     def __init__(self, use: str) -> None:
         self._use = use
 
-    def row_reduction(self, frame: Frame, attribute: str = "") -> str:
+    def row_reduction(self, frame: Frame, attribute: str = "", is_lazy: bool = False) -> str:
         return self._use
 
 
