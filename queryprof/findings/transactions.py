@@ -116,7 +116,7 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
         if not has_own and found.cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slowest_commit_note(commits)
             fix += EXPIRES.get(program.library(group.statement), "")
-        is_synced = sync_ns >= found.cost_ns / 2 and not executemanys and 2 * syncs >= found.number
+        is_synced = sync_ns >= found.cost_ns / 4 and not executemanys and 2 * syncs >= found.number
         against = _job_claim_doubt(program, group, by_function) or locked_rows_doubt(program, group)
         waits = _waits_between_writes(program, group)
         yield program.make_finding(

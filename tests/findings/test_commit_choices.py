@@ -195,11 +195,11 @@ def own_holds(count: int) -> LockHold:
     )
 
 
-@pytest.mark.parametrize(("sync_ms", "is_reported"), [(45, True), (44, False)])
+@pytest.mark.parametrize(("sync_ms", "is_reported"), [(23, True), (22, False)])
 def test_items_that_are_kept_by_themselves_have_another_fix(
     sync_ms: int, is_reported: bool
 ) -> None:
-    """If half of the commits' time is syncing, the fix is another: a worker's loop never ends, so
+    """If a quarter of the commits' time is syncing, the fix is another: a worker's loop never ends, so
     it cannot commit there.
     """
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=50)
