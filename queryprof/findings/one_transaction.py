@@ -20,8 +20,8 @@ BY_ITSELF = (
     " PRAGMA synchronous = NORMAL. COMMIT then syncs nothing, so a power failure may lose the last"
     " transactions."
 )
-"""Another fix for a loop of which syncs take a quarter of the time. A write-ahead log also saves the
-journal, which SQLite otherwise creates and deletes for each commit.
+"""Another fix for a loop whose syncs take a quarter of its time. With a write-ahead log, a commit
+also creates no journal.
 """
 
 AROUND_IT = (
