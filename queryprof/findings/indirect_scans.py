@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.plans import plan_signs
 from queryprof.analysis.units import each_of_in_words, scanned_rows_in_words
@@ -47,15 +49,46 @@ def scans_other_tables(group: StatementGroup, is_schema_known: bool) -> bool:
     signs = [plan_signs(plan) for plan in group.plans]
     if group.writes and not any(one.scans or one.index_scans for one in signs):
         return True
-    return not is_schema_known and bool(_other_scanned_tables(group))
+    is_unknown = not is_schema_known or group.verb not in CHANGES
+    return is_unknown and bool(_other_scanned_tables(group))
 
 
 def _other_scanned_tables(group: StatementGroup) -> tuple[str, ...]:
+    """Return the tables that a statement about one table scans only for its foreign keys or
+    triggers. The result is empty for other statements, which may read a view.
+    """
+    tokens = tokens_of(group.statement)
+    target, named = group.clauses.changed, {token.named for token in tokens}
+    if not target or not _is_about_one_table(group):
+        return ()
+    scanned = list(dict.fromkeys(one for plan in group.plans for one in plan_signs(plan).scans))
     if group.verb not in CHANGES:
-        return ()  # an INSERT may read a view, whose tables it does not name
-    named = {token.named for token in tokens_of(group.statement)}
-    scanned = (table for plan in group.plans for table in plan_signs(plan).scans)
-    return tuple(dict.fromkeys(table for table in scanned if table.lower() not in named))
+        return tuple(scanned)  # the VALUES of a REPLACE read no table
+    steps = [f" {step.lower().replace('.', ' ')} " for plan in group.plans for step in plan]
+    own = [step.split()[0] for step in steps if f" {target} " in step]
+    if {"search", "scan"} <= set(own):
+        return (target,)  # the rows that refer to other rows of the same table
+    others = (one for one in scanned if one.lower().rpartition(".")[2] not in named)
+    return tuple(others) if own else ()  # without `own`, the target is a view
+
+
+def _scans_in_words(group: StatementGroup, tables: tuple[str, ...]) -> str:
+    if tables == (group.clauses.changed,):
+        return f"also scans {tables[0]} itself"
+    return f"scans {' and '.join(tables)}, which the statement does not name"
+
+
+def _is_about_one_table(group: StatementGroup) -> bool:
+    """Return whether a statement changes one table, deletes rows of it or replaces them, and reads
+    no other table or view.
+    """
+    tokens = tokens_of(group.statement)
+    words = [token.keyword for token in tokens]
+    if any(one.keyword == "IN" and after.text != "(" for one, after in pairwise(tokens)):
+        return False  # in a table
+    reads = {"SELECT", "WITH", "TABLE"} | ({"FROM"} if group.verb == "UPDATE" else set())
+    is_change = group.verb in CHANGES or group.verb == "REPLACE" or words[1:3] == ["OR", "REPLACE"]
+    return is_change and reads.isdisjoint(words)
 
 
 def indirect_scan_finding(program: Program, group: StatementGroup) -> Finding | None:
@@ -64,7 +97,7 @@ def indirect_scan_finding(program: Program, group: StatementGroup) -> Finding | 
     totals, named = group.totals, " and ".join(tables)
     scanned = scanned_rows_in_words(totals.full_scan_steps or 0)
     why = (
-        f": the plan scans {named}, which the statement does not name"
+        f": the plan {_scans_in_words(group, tables)}"
         if tables
         else ", although the statement's own plan has no scan"
     )

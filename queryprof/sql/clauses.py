@@ -208,15 +208,27 @@ def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     return outside[next(places, len(outside)) :]
 
 
+def changed_schema(statement: str) -> str:
+    """Return the schema before the name of the table to which a statement writes, in lower case;
+    "" without one.
+    """
+    outside = _from_verb(tokens_of(statement))
+    place = _place_of_changed_table(outside)
+    return outside[place].named if is_at(outside, place + 1, ".") else ""
+
+
 def _changed_table(outside: Sequence[Token]) -> str:
     """Return the table to which a statement writes. `outside` has its tokens from the verb on."""
-    verb = outside[0].keyword if outside else ""
-    if verb not in WRITES:
+    if not outside or outside[0].keyword not in WRITES:
         return ""
-    place = 1 if verb == "UPDATE" else 2
-    place += 2 * is_at(outside, 1, "OR")
+    place = _place_of_changed_table(outside)
     place += 2 * is_at(outside, place + 1, ".")
     return outside[place].named if len(outside) > place else ""
+
+
+def _place_of_changed_table(outside: Sequence[Token]) -> int:
+    """Return the index of the first token of the name of the table to which a statement writes."""
+    return (1 if is_at(outside, 0, "UPDATE") else 2) + 2 * is_at(outside, 1, "OR")
 
 
 def comparisons_of(statement: str) -> tuple[ComparedOperands, ...]:

@@ -117,19 +117,31 @@ def test_a_foreign_key_that_scans_a_table(tmp_path: Path, is_readable: bool) -> 
         assert found.doubt.startswith("shop.db cannot be read here")
 
 
-def test_an_insert_from_a_view_has_no_foreign_key(tmp_path: Path) -> None:
-    """The plan names the view's table, and the statement does not."""
-    plan = "SCAN play"
-    for verb, is_named in (
-        ("INSERT INTO song SELECT a FROM chart", False),
-        ("DELETE FROM song", True),
-    ):
-        statement = f"{verb} WHERE a = ?"
-        one = aggregate(statement, (MAIN,), ns=10**9, count=50)._replace(rows=50)
-        one = one._replace(full_scan_steps=50 * 9_000, vm_steps=50 * 30_000, counted=50)
-        profile = replace(profile_of(one), plans=(Plan(statement, "/gone.db", plan),))
-        found = find_all(Report(profile), lambda *_: None, {})
-        assert any("plan scans play" in each.evidence[0] for each in found) == is_named
+@pytest.mark.parametrize(
+    ("statement", "plan", "said"),
+    [
+        ("DELETE FROM song WHERE a = ?", "SCAN song\nSCAN play", "scans play, which"),
+        ("DELETE FROM main.song WHERE a = ?", "SCAN main.song\nSCAN play", "scans play, which"),
+        ("UPDATE temp.song SET a = 1 WHERE b = ?", "SCAN temp.song", ""),
+        ("DELETE FROM song WHERE id = ?", "SEARCH song\nSCAN song", "also scans song itself"),
+        ("INSERT OR REPLACE INTO song VALUES (?)", "SCAN play", "scans play, which"),
+        ("REPLACE INTO song VALUES (?)", "SCAN play", "scans play, which"),
+        # A view names none of its tables.
+        ("INSERT OR REPLACE INTO song SELECT a FROM chart WHERE a = ?", "SCAN play", ""),
+        ("DELETE FROM chart WHERE a = ?", "SCAN play", ""),
+        ("DELETE FROM song WHERE a IN (SELECT a FROM chart)", "SEARCH song\nSCAN play", ""),
+        ("UPDATE song SET a = b FROM chart WHERE c = ?", "SEARCH song\nSCAN play", ""),
+        ("DELETE FROM song WHERE a IN chart", "SEARCH song\nSCAN play", ""),
+    ],
+)
+def test_tables_that_only_a_foreign_key_scans(statement: str, plan: str, said: str) -> None:
+    """The database is gone."""
+    one = aggregate(statement, (MAIN,), ns=10**9, count=50)._replace(rows=50)
+    one = one._replace(full_scan_steps=50 * 9_000, vm_steps=50 * 30_000, counted=50)
+    profile = replace(profile_of(one), plans=(Plan(statement, "/gone.db", plan),))
+    found = find_all(Report(profile), lambda *_: None, {})
+    plans = [each.evidence[0] for each in found if ": the plan " in each.evidence[0]]
+    assert [f"the plan {said}" in each for each in plans] == [True] * bool(said)
 
 
 def test_steps_of_triggers_are_no_reason_for_a_wider_index(tmp_path: Path) -> None:
