@@ -7,6 +7,10 @@ from dataclasses import replace
 
 from queryprof.analysis.units import duration
 from queryprof.findings.finding import Finding, Severity, most_severe
+from queryprof.findings.repeated import AS_PARAMETERS
+
+ALSO_AS_PARAMETERS = " Pass the statement's values as parameters."
+"""The addition to the fix of a statement that also has values in its text."""
 
 PLAN_CATEGORIES = (
     "full_scan",
@@ -58,7 +62,7 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
             finding,
             severity=most,
             evidence=(*finding.evidence, *known.evidence),
-            fix=f"{finding.fix} Pass the statement's values as parameters.",
+            fix=finding.fix + ALSO_AS_PARAMETERS * (known.fix == AS_PARAMETERS),
         )
     if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
         by_category = {one.category: one for one in (known, finding)}

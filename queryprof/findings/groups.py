@@ -27,6 +27,7 @@ from queryprof.sql.clauses import (
     clauses_of,
     compared_columns,
     comparisons_of,
+    has_list,
     is_single_statement,
     verb_of,
 )
@@ -280,13 +281,8 @@ class StatementGroup:
 
     @cached_property
     def compares_with_list(self) -> bool:
-        """Whether the statement compares with a list of values. Normalized statements have the text
-        (?) for a list of any length.
-        """
-        return any(
-            one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
-            for one in comparisons_of(self.statement)
-        )
+        """Whether the statement compares with a list of values."""
+        return has_list(self.statement)
 
     @property
     def skips_many_rows(self) -> bool:

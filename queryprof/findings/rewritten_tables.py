@@ -14,8 +14,8 @@ MIN_ROWS = 20
 """The fewest rows that each rewrite inserts."""
 
 DELETED = 0.6
-"""The least share of the inserted rows that the program deletes. A table that is empty at first loses
-two thirds of them in MIN_REWRITES writes, and half of them in two writes.
+"""The least share of the inserted rows that the program deletes. If a table is empty at first, the
+share is two thirds for MIN_REWRITES writes, and half for two writes.
 """
 
 FIX = (

@@ -208,6 +208,23 @@ def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     return outside[next(places, len(outside)) :]
 
 
+@cache_by_statement
+def has_list(statement: str) -> bool:
+    """Return whether a statement compares with a list of values. Normalized statements have the
+    texts IN (?) and VALUES (?, ?) for lists of any length.
+    """
+    tokens = tokens_of(statement)
+    is_insert = verb_of(statement) in ("INSERT", "REPLACE")
+    for place, token in enumerate(tokens):
+        if token.keyword == "VALUES" and (not is_insert or is_at(tokens, place - 2, "IN")):
+            return True
+        inside = tokens[place + 2 : place + 3]
+        is_list = token.keyword == "IN" and bool(inside) and inside[0].kind == "parameter"
+        if is_list and is_at(tokens, place + 3, ")"):
+            return True
+    return False
+
+
 def changed_schema(statement: str) -> str:
     """Return the schema before the name of the table to which a statement writes, in lower case;
     "" without one.

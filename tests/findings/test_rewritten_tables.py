@@ -21,7 +21,6 @@ INSERT = "INSERT INTO watch VALUES (?, ?)"
 DELETE = "DELETE FROM watch"
 SCHEMA = """
 CREATE TABLE watch (key INTEGER PRIMARY KEY, seen INTEGER);
-CREATE TEMP TABLE other (key INTEGER);
 """
 
 

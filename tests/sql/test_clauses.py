@@ -16,6 +16,7 @@ from queryprof.sql.clauses import (
     clauses_of,
     compared_columns,
     comparisons_of,
+    has_list,
     sort_terms,
     tables_by_alias,
     verb_of,
@@ -217,3 +218,24 @@ def test_a_long_statement_s_operands_are_of_few_tokens_each(statement: str) -> N
 def test_comparisons_are_looked_at_to_a_depth(depth: int) -> None:
     statement = f"SELECT a FROM t WHERE {'(' * depth}a = 1{')' * depth}"
     assert len(comparisons_of(statement)) == (depth == MAX_DEPTH)
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_list"),
+    [
+        ("SELECT a FROM t WHERE a IN (?)", True),
+        ("SELECT a FROM t WHERE a NOT IN (:p0)", True),
+        ("SELECT a FROM t WHERE (a, b) IN (VALUES (?, ?))", True),
+        ("WITH w AS (VALUES (?, ?)) SELECT a FROM t", True),
+        ("UPDATE t SET a = 1 WHERE (a, b) IN (VALUES (?, ?))", True),
+        ("INSERT INTO t SELECT a FROM u WHERE a IN (VALUES (?))", True),
+        ("INSERT INTO t VALUES (?, ?)", False),
+        ("SELECT a FROM t WHERE a IN (?, ?)", False),
+        ("SELECT a FROM t WHERE a IN (SELECT b FROM u)", False),
+        ("SELECT a FROM t WHERE a IN", False),
+        ("SELECT a FROM t WHERE a IN (?", False),
+        ("SELECT max(?) FROM t", False),
+    ],
+)
+def test_a_list_of_values(statement: str, is_list: bool) -> None:
+    assert has_list(statement) == is_list
