@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from queryprof.analysis.baseline_rules import SCANNED_ROWS
-from queryprof.analysis.plans import Steps, plan_signs
+from queryprof.analysis.plans import PlanSigns, Steps, plan_signs
 from queryprof.analysis.totals import Totals
 
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
@@ -129,38 +131,39 @@ def _only_distinct_needs_storage(plans: tuple[Steps, ...]) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def marked_step(plan: Steps, kind: str) -> int | None:
     """Return the number of the plan step that a mark is about, or None."""
-    found = [number for number, step in enumerate(plan) if _step_has_mark(step.strip(), plan, kind)]
+    signs = [plan_signs((step.strip(),)) for step in plan]
     if kind == CORRELATED:
-        found = [number for number in found if _subquery_reads_all(plan, number)]
+        return _first_subquery_that_reads_all(plan, signs)
+    if kind == INDEX:
+        found = [number for number, one in enumerate(signs) if one.automatic_indexes]
+    elif kind == SORT:
+        found = [number for number, one in enumerate(signs) if one.temporary]
+    else:
+        whole = plan_signs(plan)
+        scanned = {*whole.scans, *whole.index_scans}
+        found = [
+            number
+            for number, one in enumerate(signs)
+            if not scanned.isdisjoint((*one.scans, *one.index_scans))
+        ]
     if not found:
         return None
     return found[-1] if kind == SCAN else found[0]  # for SCAN, the innermost loop
 
 
-def _subquery_reads_all(plan: Steps, number: int) -> bool:
-    """Return whether a subquery scans a table or builds an index. With an existing index, a
-    subquery is as fast as a join.
+def _first_subquery_that_reads_all(plan: Steps, signs: Sequence[PlanSigns]) -> int | None:
+    """Return the number of the first subquery that scans a table or builds an index. With an
+    existing index, a subquery is as fast as a join.
     """
-    depth = _step_depth(plan[number])
-    inside = itertools.takewhile(lambda step: _step_depth(step) > depth, plan[number + 1 :])
-    signs = plan_signs(tuple(inside))
-    return bool(signs.scans or signs.index_scans or signs.automatic_indexes)
-
-
-def _step_depth(step: str) -> int:
-    return len(step) - len(step.lstrip())
-
-
-def _step_has_mark(step: str, plan: Steps, kind: str) -> bool:
-    if kind == CORRELATED:
-        return bool(_CORRELATED.match(step))
-    signs = plan_signs((step,))
-    if kind == INDEX:
-        return bool(signs.automatic_indexes)
-    if kind == SORT:
-        return bool(signs.temporary)
-    whole = plan_signs(plan)
-    scanned = {*whole.scans, *whole.index_scans}
-    return bool(scanned.intersection((*signs.scans, *signs.index_scans)))
+    depths = [len(step) - len(step.lstrip()) for step in plan]
+    reads = [bool(one.scans or one.index_scans or one.automatic_indexes) for one in signs]
+    for number, step in enumerate(plan):
+        if _CORRELATED.match(step.strip()):
+            following = range(number + 1, len(plan))
+            inside = itertools.takewhile(lambda one: depths[one] > depths[number], following)  # noqa: B023
+            if any(reads[one] for one in inside):
+                return number
+    return None

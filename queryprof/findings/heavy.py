@@ -21,6 +21,7 @@ from queryprof.findings.maintenance import MAINTENANCE_KINDS, is_schema_read
 from queryprof.findings.many_rows import cause_of_many_rows
 from queryprof.findings.program import Program
 from queryprof.findings.rewritten_tables import rewritten_table
+from queryprof.findings.schema_changes import is_schema_change, repeats_schema_changes
 from queryprof.sql.tokens import tokens_of
 
 AWAITED = {
@@ -164,24 +165,6 @@ def _saved_ns(group: StatementGroup) -> float:
     return max(group.cost_ns, each_ns * group.totals.statement_executions)
 
 
-def _is_schema_change(group: StatementGroup) -> bool:
-    return group.verb in ("CREATE", "DROP", "ALTER")
-
-
-def _repeats_schema_changes(program: Program, groups: Sequence[StatementGroup]) -> bool:
-    """Return whether statements change the schema, and the program drops and creates tables
-    again.
-    """
-    if not all(map(_is_schema_change, groups)):
-        return False
-    repeated = [one for one in program.all_groups if one.totals.executions > 1]
-    changes = [one.statement for one in repeated if _is_schema_change(one)]
-    words = [[token.keyword for token in tokens_of(one)] for one in changes]
-    drops = any(one[:2] == ["DROP", "TABLE"] for one in words)
-    makes = any(one[:2] == ["CREATE", "TABLE"] and "SELECT" not in one for one in words)
-    return drops and makes
-
-
 def _heavy_finding(
     program: Program, group: StatementGroup, groups: Sequence[StatementGroup]
 ) -> Finding | None:
@@ -213,7 +196,7 @@ def _heavy_finding(
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
-    is_often = runs > 1 and (_has_known_fix(group) or _repeats_schema_changes(program, groups))
+    is_often = runs > 1 and (_has_known_fix(group) or repeats_schema_changes(program, groups))
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.make_finding(
         cause.category,
@@ -243,11 +226,11 @@ def _kind_and_advice(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
         ("execution", f"{UNKNOWN_FAULT} Check the plan, and how often the statement runs."),
     )
-    if _repeats_schema_changes(program, groups):
+    if repeats_schema_changes(program, groups):
         fix = SAME_SCHEMA
-    elif _is_schema_change(group) and len(groups) == 1 and runs > 1:
+    elif is_schema_change(group) and len(groups) == 1 and runs > 1:
         fix = "The statement creates the same table or index each time: create it once."
-    elif _is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
+    elif is_schema_change(group) and (runs == 1 or _is_in_transactions(program, groups)):
         fix = f"{UNKNOWN_FAULT} Check how often the statement runs."
     if _is_commit(group) and runs < FEW:
         fix = ONE_COMMIT
@@ -293,7 +276,7 @@ KINDS = (
     ),
     *MAINTENANCE_KINDS,
     (
-        _is_schema_change,
+        is_schema_change,
         "schema change",
         "Put them in one transaction.",
     ),

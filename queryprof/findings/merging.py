@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import (
     UNKNOWN_ITEMS,
     Finding,
@@ -15,6 +15,9 @@ from queryprof.findings.finding import (
     severity_of_gain,
 )
 from queryprof.findings.libraries import BOTH
+
+MAX_CHARACTERS = 200
+"""The length of another statement in a sentence."""
 
 MAX_DIFFERING_SHARE = 0.34
 """Two statements on one line are similar if at most this share of their words differs, such as the
@@ -142,7 +145,7 @@ def _add_other_statements(first: Finding, *others: Finding) -> Finding:
         gain_ns=first.gain_ns + gain_ns,
         share=_combined_share(first, first.gain_ns + gain_ns),
         severity=most_severe(first.severity, _combined_severity([first, *others])),
-        evidence=(*first.evidence, f"{more}: {others[0].statement}"),
+        evidence=(*first.evidence, f"{more}: {shorten(others[0].statement, MAX_CHARACTERS)}"),
     )
 
 

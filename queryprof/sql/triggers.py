@@ -22,12 +22,14 @@ class Trigger:
         event: INSERT, UPDATE or DELETE.
         table: the table's name in lower case.
         columns: columns whose UPDATE fires the trigger, in lower case; empty for all.
+        has_condition: whether the trigger runs only if its WHEN condition is true.
     """
 
     name: str
     event: str
     table: str
     columns: tuple[str, ...]
+    has_condition: bool = False
 
 
 def remaining_triggers(created: Iterable[str]) -> tuple[Trigger, ...]:
@@ -94,4 +96,5 @@ def created_trigger(sql: str) -> Trigger | None:
         words[event],
         table[0].named if table else "",
         tuple(one.named for one in tokens[event + 2 : on] if one.named),
+        "WHEN" in words[on : words.index("BEGIN", on) if "BEGIN" in words[on:] else on],
     )

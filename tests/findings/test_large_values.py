@@ -198,3 +198,23 @@ def test_some_of_many_triggers_are_listed(number: int, message: str) -> None:
 
     (one,) = find_all(Report(changes(50, 0)), lambda *_: None, {}, Many())
     assert one.evidence[-1] == f"the statement fires the triggers {message}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "has_condition", "said"),
+    [(49, True, ""), (50, True, "may fire the trigger"), (49, False, "fires the trigger")],
+)
+def test_a_trigger_whose_condition_is_false_takes_no_time(
+    steps: int, has_condition: bool, said: str
+) -> None:
+    """The value that the statement writes takes the time."""
+
+    class Conditional(NoPlanner):
+        def triggers(self, statement: str) -> tuple[Trigger, ...]:
+            return (Trigger("t_words", "UPDATE", "t", (), has_condition),)
+
+    one = aggregate(CHANGE, SITE, ns=300 * MS, count=50)
+    one = one._replace(rows=50, vm_steps=50 * steps, counted=50)
+    found = find_all(Report(profile_of(one)), lambda *_: None, {}, Conditional())
+    slow = [each.evidence[-1] for each in found if each.category == "trigger_work"]
+    assert slow == ([f"the statement {said} t_words"] if said else [])

@@ -61,3 +61,11 @@ def test_an_insert_that_may_update_fires_the_triggers_of_both() -> None:
     statement = "INSERT INTO note VALUES (1, 'a', 0) ON CONFLICT DO UPDATE SET seen = 1"
     fired = {one.name for one in fired_triggers(statement, remaining_triggers(SCHEMA))}
     assert fired == {"added", "in text", "changed"}
+
+
+def test_which_triggers_have_a_condition() -> None:
+    found = {one.name: one.has_condition for one in remaining_triggers(SCHEMA)}
+    assert [name for name, has_condition in found.items() if has_condition] == ["the text"]
+    case = "CREATE TRIGGER a INSERT ON t BEGIN SELECT CASE WHEN 1 THEN 2 END; END"
+    assert not remaining_triggers([case])[0].has_condition
+    assert not remaining_triggers(["CREATE TRIGGER a INSERT ON t WHEN 1"])[0].has_condition
