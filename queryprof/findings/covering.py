@@ -209,8 +209,8 @@ def find_missing_covering_indexes(program: Program) -> Iterator[Finding | None]:
             min(group.steady_ns * (added if is_sure else shares.COVERED), fetched_ns),
             (
                 (
-                    f"{average(pages)} page fetches for {about}{rows_of(work)} per execution:"
-                    f" SQLite looks up each row of the index {used[2]} in the table"
+                    f"{average(pages)} page fetches for {about}{rows_of(work + is_scan)} per"
+                    f" execution: SQLite looks up each row of the index {used[2]} in the table"
                 ),
                 used[0],
             ),

@@ -44,7 +44,8 @@ AGGREGATES_OF = {
 CONDITION = "Add the condition that joins {one} with {other}, or query them separately."
 SEPARATE_ROWS = "Query {one} and {other} separately, and combine the rows by key in Python."
 ROWS_OF = {
-    "sqlalchemy": "Load the collections with `selectinload()` in place of `joinedload()`.",
+    "sqlalchemy": "Load the collections with `selectinload()` in place of `joinedload()` or"
+    ' `lazy="joined"`.',
     "django": "Load the relations with `.prefetch_related()` in place of one joined query.",
     "peewee": "Load the relations with `prefetch()` in place of one joined query.",
 }

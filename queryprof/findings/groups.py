@@ -66,6 +66,7 @@ class StatementGroup:
             rows of that execution explain the difference.
         inside_ns: the time of other lines that run inside the statement's line.
         most_line_ns: an upper limit of the line's time: the time of the line that calls it.
+        line_waits_ns: the waits for locks of all statements of the line, and the longest of them.
         overlaps: True if handed_ns is unknown because executions are awaited together.
         takes_turns: True if the requests (spans) that execute the statement run one after another,
             each in a thread of its own.
@@ -88,6 +89,7 @@ class StatementGroup:
     skewed_ns: float = 0.0
     inside_ns: float = 0.0
     most_line_ns: float = inf
+    line_waits_ns: tuple[int, int] = (0, 0)
     overlaps: bool = False
     takes_turns: bool = False
     is_of_library: bool = False
@@ -139,9 +141,8 @@ class StatementGroup:
     @cached_property
     def line_ns(self) -> float | None:
         """Nanoseconds of the program's line per execution; None if unknown (see execution_ns)."""
-        executions, files = self.totals.statement_executions, self.files
-        waits = files.lock_ns, files.max_lock_ns
-        return execution_ns(self.line_times, self.rows, executions, *waits)
+        executions = self.totals.statement_executions
+        return execution_ns(self.line_times, self.rows, executions, *self.line_waits_ns)
 
     @property
     def shares_line(self) -> bool:

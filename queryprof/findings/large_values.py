@@ -17,9 +17,10 @@ from queryprof.findings.transactions import (
 )
 from queryprof.sql.tokens import tokens_of
 
-LARGE_ROW_FETCHES = 6
+LARGE_ROW_FETCHES = 8
 """A row that takes at least this many page fetches has values on overflow pages
-(https://www.sqlite.org/fileformat2.html#ovflpgs). A search in a table's b-tree takes fewer.
+(https://www.sqlite.org/fileformat2.html#ovflpgs). To find a row with an index and then in its table
+takes fewer: 6.9 for 20 rows of 60 bytes, in the order of the index.
 """
 
 SCANNED_ROW_FETCHES = 3
@@ -70,8 +71,10 @@ def find_large_values_read(program: Program) -> Iterator[Finding | None]:
             group,
             group.cost_ns * (1 - read / pages),
             (
-                f"{counted(totals.executions, 'execution')} with {rows_of(rows)}{each}",
-                f"{average(pages)} page fetches{each}: {average(pages / read)} per row read",
+                (
+                    f"{counted(totals.executions, 'execution')} with {rows_of(rows)} and"
+                    f" {average(pages)} page fetches{each}"
+                ),
             ),
             LEAVE_OUT.get(library, "List only the columns that you need in SELECT.") + BEHIND,
             program.innermost_loop(group),

@@ -228,7 +228,8 @@ ONE_QUERY = {
     ),
     "tortoise": (
         'Load it with the parent query: `.select_related("relation")` for a single related object,'
-        ' `.prefetch_related("relation")` for many. Or use one `filter(field__in=[...])`.'
+        ' `.prefetch_related("relation")` for many. Then read `object.relation`, because'
+        " `object.relation.all()` queries again. Or use one `filter(field__in=[...])`."
     ),
 }
 """How to replace a query per object with one query."""

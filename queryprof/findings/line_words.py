@@ -26,9 +26,11 @@ def line_time_in_words(program: Program, group: StatementGroup) -> str:
 def line_and_driver_in_words(group: StatementGroup) -> str:
     """Return the time of the program's line and the part of the driver, per execution."""
     runs = max(1, group.totals.statement_executions)
+    driver = f"the driver takes {duration(group.steady_ns / runs)}"
     return (
         f"the line takes {duration(group.mean_line_ns)}{each_if_several(runs)}"
-        f"{_timed_in_words(group)}, of which the driver takes {duration(group.steady_ns / runs)}"
+        f"{_timed_in_words(group)}, "
+        f"{f'and {driver} in another thread' if group.handed_ns else f'of which {driver}'}"
     )
 
 

@@ -17,6 +17,18 @@ share of their executions. The counts of passes are sampled.
 """
 
 
+def set_line_waits(groups: Iterable[StatementGroup]) -> None:
+    """Set the waits for locks of each line: those of all statements that it executes."""
+    waits: dict[Place, tuple[int, int]] = {}
+    by_place = [(place, one) for one in groups if (place := place_of(one.site.frame))]
+    for place, one in by_place:
+        total_ns, longest_ns = waits.get(place, (0, 0))
+        files = one.files
+        waits[place] = total_ns + files.lock_ns, max(longest_ns, files.max_lock_ns)
+    for place, one in by_place:
+        one.line_waits_ns = waits[place]
+
+
 def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:
     """Subtract the time of inner lines from the outer lines that call them.
 

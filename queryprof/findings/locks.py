@@ -170,6 +170,7 @@ def _lock_holder_findings(program: Program, found: CausedWaits) -> Iterator[Cons
             *_self_wait_note(found),
             _hold_in_words(hold, sites),
             *_lost_changes_note(hold, is_endless),
+            *_autoflush_note(program, found.holder),
         ),
         first_text_if_true(
             (verb_of(found.holder.statement) == "VACUUM", VACUUM_RARELY),
@@ -222,12 +223,22 @@ def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
         yield "the connection was closed without a COMMIT, so these changes are lost"
 
 
+def _autoflush_note(program: Program, holder: LockEvent) -> Iterator[str]:
+    """Yield a sentence if an ORM took the lock to write changed objects before a query."""
+    frame = ranked_frame(holder.path, program.report.sites)
+    if program.is_orm_flush(holder.statement, frame):
+        yield (
+            "the session wrote its changed objects before a query (autoflush); in `with"
+            " session.no_autoflush:`, the lock is taken later, at the commit"
+        )
+
+
 def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
     """Return a sentence if the holder's calls are awaited: other work of the event loop then
     interrupts the holder.
     """
     handed = {one.site.frame for one in program.report.handoffs}
-    if not handed.intersection(waits.holder.path):
+    if ranked_frame(waits.holder.path, program.report.sites) not in handed:
         return ""
     return " The transaction awaits its calls, so this time includes other tasks of the event loop."
 

@@ -70,7 +70,7 @@ MAINTENANCE_KINDS = (
     (
         is_check,
         "check",
-        "Check rarely, for example once at the start: a check reads the whole database.",
+        "Check rarely, for example after a crash: a check reads the whole database.",
     ),
     (
         is_schema_read,

@@ -137,8 +137,9 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
 
 
 def _loads_lazily(program: Program, group: StatementGroup) -> bool:
-    """Return whether an object mapper loads an attribute of each of several objects."""
-    is_lazy = (program.library_note(group) or "").startswith(LAZY)
+    """Return whether an object mapper loads each of several objects, or an attribute of it."""
+    note, calls = program.library_note(group) or "", program.called_library_functions(group)
+    is_lazy = note.startswith(LAZY) or "_load_expired" in calls
     return is_lazy and not _needs_each_query(program, group)
 
 
@@ -251,7 +252,7 @@ def _loop_evidence(
         )
     if not program.library_note(group) and (others := program.other_reads_of_line(group)):
         yield f"the line runs another query equally often: {shorten(others[0].statement, 80)}"
-    if loop and loop.frame:
+    if loop and loop.frame and not (parent and program.innermost_loop(parent) == loop):
         place = f"in line {loop.frame.line} of {loop.frame.function}"
         calls_itself = is_recursion(loop, group)
         yield f"recursion {place}" if calls_itself else f"the loop is {place}"

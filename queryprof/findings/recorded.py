@@ -34,7 +34,7 @@ from queryprof.findings.libraries import (
     is_unknown_library,
     note_without_reader,
 )
-from queryprof.findings.lines_inside import subtract_inner_line_times
+from queryprof.findings.lines_inside import set_line_waits, subtract_inner_line_times
 from queryprof.findings.selectivity import can_stop_early
 from queryprof.findings.skew import set_skewed_times
 from queryprof.findings.source_lines import (
@@ -113,6 +113,7 @@ class RecordedData:
             group.is_of_library = is_unknown_library(self.library(group.statement))
         divide_hand_over_time(groups, handoff_waits_by_line(self.report.handoffs), self._is_serial)
         set_skewed_times(groups, self.profile, self.report.sites)
+        set_line_waits(groups)
         subtract_inner_line_times(groups)
         return groups
 

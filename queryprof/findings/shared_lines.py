@@ -62,15 +62,15 @@ class SharedLines(RepeatingLoops):
         """Return a statement's importance among the statements that a library executes in one
         line.
         """
-        if self.is_orm_flush(group):
+        if self.is_orm_flush(group.statement, group.site.frame):
             return -1
         return IMPORTANCE.get(group.verb, 0)
 
-    def is_orm_flush(self, group: StatementGroup) -> bool:
-        """Return whether an ORM executes this write before a query, so that the query finds the new
-        rows.
+    def is_orm_flush(self, statement: str, frame: Frame | None) -> bool:
+        """Return whether an ORM executes a write in this line before a query, so that the query
+        finds the new rows.
         """
-        return (group.statement, group.site.frame) in self._orm_flushes
+        return (statement, frame) in self._orm_flushes
 
     @cached_property
     def _orm_flushes(self) -> set[tuple[str, Frame | None]]:
@@ -88,7 +88,8 @@ class SharedLines(RepeatingLoops):
         written = {
             one.clauses.changed
             for one in self.groups_of_function(group.function)
-            if one.writes and place_of(one.site.frame) == place and self.is_orm_flush(one)
+            if one.writes and place_of(one.site.frame) == place
+            if self.is_orm_flush(one.statement, one.site.frame)
         }
         read = {token.text.strip('"`') for token in tokens_of(group.statement)}
         return bool(written) and not written & read

@@ -35,7 +35,7 @@ def findings(profile: Profile, loop_line: int = 1) -> tuple[Finding, ...]:
     return find_all(Report(profile), loop, {})
 
 
-@pytest.mark.parametrize(("pages", "is_large"), [(6, True), (5.9, False)])
+@pytest.mark.parametrize(("pages", "is_large"), [(8, True), (7.9, False)])
 def test_large_values_belong_in_no_index(pages: float, is_large: bool) -> None:
     one = aggregate(READ, SITE, ns=300 * MS, count=100)._replace(
         rows=10_000,

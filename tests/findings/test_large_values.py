@@ -41,10 +41,10 @@ def findings(profile: Profile, columns: tuple[str, ...] | None = None) -> tuple[
 @pytest.mark.parametrize(
     ("rows", "count", "pages", "is_one"),
     [
-        (2, 50, 12, True),
-        (1, 100, 12, False),  # one row is needed
-        (2, 49, 12, False),  # a hundred rows in total
-        (2, 50, 11.9, False),  # six pages per row
+        (2, 50, 16, True),
+        (1, 100, 16, False),  # one row is needed
+        (2, 49, 16, False),  # a hundred rows in total
+        (2, 50, 15.9, False),  # eight pages per row
     ],
 )
 def test_values_that_are_read(rows: int, count: int, pages: float, is_one: bool) -> None:
@@ -102,8 +102,8 @@ def test_syncs_are_not_the_time_of_large_values(synced_ms: int, category: str) -
     [
         (64, 30, True),
         (63, 30, False),
-        (64, 128, True),
-        (64, 129, False),  # the pages may be those of other rows
+        (64, 96, True),
+        (64, 97, False),  # the pages may be those of other rows
     ],
 )
 def test_an_update_that_reads_a_large_value(pages: int, steps: int, is_one: bool) -> None:
@@ -159,10 +159,10 @@ def test_pages_of_no_row_are_no_large_values(sql: str, plan: str, is_one: bool) 
     [
         ("SCAN t", 3, True),
         ("SCAN t", 2.9, False),
-        ("SCAN t USING INDEX t_b", 5.9, False),
-        ("SCAN t USING INDEX t_b", 6, True),
-        ("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", 5.9, False),
-        ("SCAN t\nSEARCH u USING INTEGER PRIMARY KEY (rowid=?)", 5.9, False),
+        ("SCAN t USING INDEX t_b", 7.9, False),
+        ("SCAN t USING INDEX t_b", 8, True),
+        ("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", 7.9, False),
+        ("SCAN t\nSEARCH u USING INTEGER PRIMARY KEY (rowid=?)", 7.9, False),
     ],
 )
 def test_a_scan_fetches_no_pages_of_an_index(plan: str, pages: float, is_one: bool) -> None:
