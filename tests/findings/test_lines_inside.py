@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate
-from findings.line_profiles import MS, READ, findings, loop, profile
+from findings.line_profiles import MS, READ, SITE, WRITE, findings, loop, profile
 
 from queryprof.analysis.report import Report
 from queryprof.findings.find import find_all
 from queryprof.findings.libraries import BOTH
 from queryprof.findings.merging import merge_same_cause
+from queryprof.findings.program import Program
 from queryprof.findings.source_lines import UnknownSourceLines
-from queryprof.model import Frame, LineTime, Profile
+from queryprof.model import FileWork, Frame, LineTime, Profile, Thread
 
 pytestmark = pytest.mark.once
 
@@ -102,3 +103,14 @@ def test_a_comprehension_is_timed_up_to_its_second_item(others: int, is_limited:
     first = replace(times[0], others=others)  # of 120 inner queries in 60 passes
     found = gains(replace(one, line_times=(first, *times[1:])))
     assert (found[INNER_READ] <= 500) == is_limited
+
+
+@pytest.mark.parametrize(("wait_ms", "line_ms"), [(0, 6), (240, 2), (120, 4)])
+def test_another_statement_of_the_line_may_have_waited(wait_ms: int, line_ms: int) -> None:
+    """Each of 60 passes takes 6 ms, with the waits of an INSERT on the same line."""
+    one = profile(loop(READ, 60, 60, pass_ns=6 * MS, count=60), loop(WRITE, 0, 0, count=60))
+    waits = 60, wait_ms * MS, 9 * MS if wait_ms else 0
+    work = FileWork(WRITE, SITE, "", Thread(1, "MainThread"), "execute", 60, *waits, *([0] * 6))
+    program = Program(Report(replace(one, file_work=(work,))), lambda *_: None, {})
+    group = next(each for each in program.all_groups if each.statement == READ)
+    assert group.mean_line_ns == pytest.approx(line_ms * MS)

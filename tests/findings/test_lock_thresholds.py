@@ -10,12 +10,15 @@ from findings.test_thresholds import MS, READ, SITE, findings, has
 
 from queryprof.findings.finding import Severity
 from queryprof.model import (
+    CallPath,
     ErrorCount,
     FileWork,
+    Frame,
     Handoff,
     LockEvent,
     LockHold,
     Profile,
+    StackSample,
     Thread,
 )
 from queryprof.model.loops import Distribution
@@ -214,12 +217,16 @@ def test_calls_whose_timeout_was_over_have_failed(exception: str, is_reported: b
     assert (message in found.evidence) == is_reported
 
 
-@pytest.mark.parametrize("is_awaited", [True, False])
-def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) -> None:
+@pytest.mark.parametrize(
+    ("handed", "is_awaited"),
+    [(SITE, True), ((), False), (SITE[1:], False)],  # the last one awaits the whole transaction
+)
+def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(
+    handed: CallPath, is_awaited: bool
+) -> None:
     none = Distribution()
-    handed = Handoff("aiosqlite", SITE, "", 1, 0, 0, none, none, none, none)
-    profile = replace(waited(50, 0.1), handoffs=(handed,) * is_awaited)
-    (found,) = findings(profile)
+    one = Handoff("aiosqlite", handed, "", 1, 0, 0, none, none, none, none)
+    (found,) = findings(replace(waited(50, 0.1), handoffs=(one,) * bool(handed)))
     assert found.category == "long_transaction"
     assert found.fix.endswith("includes other tasks of the event loop.") == is_awaited
 
@@ -248,3 +255,15 @@ def test_a_checkpoint_waits_for_an_unknown_holder(statement: str, is_meant: bool
     profile = replace(profile_of(aggregate(statement, SITE, ns=400 * MS)), file_work=(work,))
     found = next(one for one in findings(profile) if one.category == "lock_wait")
     assert (found.severity is Severity.LOW) == is_meant
+
+
+@pytest.mark.parametrize("is_flush", [True, False])
+def test_a_lock_that_an_autoflush_took(is_flush: bool) -> None:
+    """SQLAlchemy writes a changed object before the query of this line."""
+    flush = Frame(
+        "Session._autoflush", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library"
+    )
+    stack = (flush, *SITE) if is_flush else SITE
+    profile = replace(waited(400, 0.0), stack_samples=(StackSample("BEGIN", stack, 1, MS),))
+    (found,) = findings(profile)
+    assert any("(autoflush)" in one for one in found.evidence) == is_flush
