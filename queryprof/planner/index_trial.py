@@ -305,10 +305,10 @@ class StatementTrial:
         return taken
 
     def _expression_indexes(self, columns: ColumnsByTable) -> list[TriedIndex]:
-        """Return indexes on the statement's compared expressions, and case-insensitive indexes on
-        its columns. Indexes that SQLite rejects are omitted.
+        """Return indexes on the statement's compared expressions, and on its columns, with case and
+        without. Indexes that SQLite rejects are omitted.
         """
-        found = []
+        found = plain_indexes(columns)
         for table, names in columns.items():
             anycase = [f"{self._quote(name)}{ANYCASE}" for name in names]
             computed = [

@@ -48,6 +48,9 @@ SERVED = {
     "UPDATE item SET state = ? WHERE kind = ?": "item (kind)",
     "DELETE FROM item WHERE kind = ?": "item (kind)",
     "SELECT id FROM item WHERE lower(kind) = ?": "item (lower(kind))",
+    "SELECT i.id FROM item i JOIN owner o ON o.id = i.owner WHERE upper(o.city) = ?": (
+        "owner (upper(city)), item (owner)"
+    ),
     "SELECT id FROM item WHERE kind = ? COLLATE NOCASE": "item (kind COLLATE NOCASE)",
     "SELECT id FROM item WHERE owner = ? ORDER BY name COLLATE NOCASE LIMIT ?": (
         "item (owner, name COLLATE NOCASE)"
