@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.units import average, counted, duration, each_if_several, percent
 from queryprof.analysis.units import rows_in_words as rows_of
 from queryprof.findings import shares
@@ -193,7 +194,8 @@ def _heavy_finding(
         or cause_of_many_rows(program, group)
         or HeavyStatementCause(fix, round(saved_ns))
     )
-    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
+    lines = len({place_of(one.site.frame) for one in groups})
+    places = f" in {counted(lines, 'place')}" if lines > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
     is_often = runs > 1 and (_has_known_fix(group) or repeats_schema_changes(program, groups))

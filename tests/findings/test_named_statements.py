@@ -176,10 +176,19 @@ def test_statements_that_maintain_the_database(
 
 def test_schema_reads_of_many_tables_are_added_up() -> None:
     """None of the 80 statements takes much."""
-    reads = [aggregate(f"PRAGMA table_info(t{n})", SITE, ns=8 * MS, count=9) for n in range(80)]
-    (found,) = findings(profile_of(*reads))
-    assert found.evidence[0].startswith("720 schema reads in 80 places")
-    assert found.gain_ns == 640 * MS
+    for lines, said in ((1, "720 schema reads of"), (80, "720 schema reads in 80 places of")):
+        reads = [
+            aggregate(
+                f"PRAGMA table_info(t{number})",
+                (replace(SITE[0], line=number % lines), *SITE[1:]),
+                ns=8 * MS,
+                count=9,
+            )
+            for number in range(80)
+        ]
+        (found,) = findings(profile_of(*reads))
+        assert found.evidence[0].startswith(said)
+        assert found.gain_ns == 640 * MS
 
 
 @pytest.mark.parametrize(("checkpoints", "is_found"), [(50, True), (51, False)])
