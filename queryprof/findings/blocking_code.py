@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.loops import COLLECTION, COMPUTING, HOLDING, WAITING, StallSummary
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, shorten
 from queryprof.findings.finding import Finding, Severity
 from queryprof.findings.program import Program
 
@@ -32,6 +32,10 @@ MIN_TIMES = 2
 
 MIN_CALLBACKS = 2
 """With fewer delayed callbacks per stall, the only one may be a timer for a progress display."""
+
+
+OTHERS_SHARE = 0.2
+"""The least share of a stall for which another statement is named."""
 
 
 def find_blocking_code(program: Program) -> Iterator[Finding]:
@@ -79,12 +83,14 @@ def merge_with_causes(
 
 
 def blocking_in_words(kind: str, stall: StallSummary) -> str:
-    """Return how often and how long a loop was blocked."""
+    """Return how often and how long a loop was blocked, and by which other statement."""
+    others = [one for one in stall.causes[1:] if one.share >= OTHERS_SHARE]
+    beside = f", together with {shorten(others[0].statement, 60)}" if others else ""
     if stall.stall.count == 1:
-        return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
+        return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}{beside}"
     return (
         f"it blocked the {kind} loop {counted(stall.stall.count, 'time')}"
-        f" (mean {duration(stall.mean_ns)}, longest {duration(stall.stall.max_ns)})"
+        f" (mean {duration(stall.mean_ns)}, longest {duration(stall.stall.max_ns)}){beside}"
     )
 
 

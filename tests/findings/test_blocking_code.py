@@ -11,7 +11,7 @@ from report.test_loop_reports import MS, NOTHING, SEARCH, loop, profile_of, stal
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.report import Report
-from queryprof.findings.blocking_code import merge_with_causes
+from queryprof.findings.blocking_code import blocking_in_words, merge_with_causes
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
 from queryprof.model import OTHER_LINE, Cause, Frame
@@ -83,3 +83,15 @@ def test_a_statement_is_blamed_only_for_stalls_that_it_makes(is_database: bool) 
     (bottleneck,) = report.ranking.bottlenecks
     lines = list(findings_at(bottleneck, report, ()))
     assert bool(lines) == is_database
+
+
+@pytest.mark.parametrize(("share", "is_named"), [(0.2, True), (0.19, False)])
+def test_another_statement_of_the_same_stalls_is_named(share: float, is_named: bool) -> None:
+    one = stall(database_ns=10**12, total_ns=1000 * MS, path=SITE)
+    write, commit = (
+        Cause("INSERT INTO t VALUES (?)", SITE, 10, round((1 - share) * 1000 * MS)),
+        Cause("COMMIT", SITE, 10, round(share * 1000 * MS)),
+    )
+    report = Report(profile_of(loop(stalls=(replace(one, causes=(write, commit)),), functions=())))
+    (summary,) = report.loops[0].stalls
+    assert blocking_in_words("asyncio", summary).endswith("together with COMMIT") == is_named
