@@ -48,7 +48,7 @@ from queryprof.findings.whole import reference_time
 from queryprof.model import CallPath, Frame, Profile, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.planner.facts import NO_PLANNER, IndexHelp, Planner
-from queryprof.sql.clauses import first_table
+from queryprof.sql.clauses import clauses_of, first_table
 
 MAX_GROUPS = 1000
 MAX_NEAR = 200
@@ -208,9 +208,13 @@ class RecordedData:
 
     def library(self, statement: str) -> str:
         """Return the package through which the program executes a statement; "" if none or
-        unknown.
+        unknown. A package that gets the program's own models only passes them on.
         """
-        return next((package_that_executes(stack) for stack in self._stacks.get(statement, ())), "")
+        stack = next(iter(self._stacks.get(statement, ())), ())
+        package, mapper = package_that_executes(stack), package_near_driver(stack)
+        table = clauses_of(statement).changed or first_table(statement)
+        is_passed_on = package != mapper and self.lines.declares_table(table)
+        return mapper if is_passed_on else package
 
     @cached_property
     def object_mapper(self) -> str:

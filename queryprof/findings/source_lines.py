@@ -47,6 +47,9 @@ class SourceLines(Protocol):
     def table_of_class(self, name: str) -> str:
         """Return the table that a class names for an object mapper; "" if unknown."""
 
+    def declares_table(self, table: str) -> bool:
+        """Return whether a class of the program names a table for an object mapper."""
+
 
 class UnknownSourceLines:
     """The implementation of SourceLines if no source is known."""
@@ -82,6 +85,9 @@ class UnknownSourceLines:
 
     def table_of_class(self, name: str) -> str:  # noqa: ARG002
         return ""
+
+    def declares_table(self, table: str) -> bool:  # noqa: ARG002
+        return False
 
 
 NO_LINES = UnknownSourceLines()

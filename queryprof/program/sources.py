@@ -119,6 +119,12 @@ class Sources:
         named = {tables_of_classes(self._unchanged_text(file)).get(name, "") for file in files}
         return named.pop() if len(named := named - {""}) == 1 else ""
 
+    def declares_table(self, table: str) -> bool:
+        """Return whether a class of the program names a table, in any case."""
+        files = sorted({*self.hashes, *self.cells})[:MAX_FILES]
+        tables = (tables_of_classes(self._unchanged_text(file)).values() for file in files)
+        return any(table.lower() == name.lower() for names in tables for name in names)
+
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the numbers and texts of the lines around a frame's line; None without the
         source.

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
 
 from queryprof.analysis.library_frames import package_that_executes
+from queryprof.analysis.report import Report
 from queryprof.findings.libraries import (
     MANY_AT_ONCE,
     is_table_of_class,
     with_compared_column,
 )
-from queryprof.model import Frame
+from queryprof.findings.program import Program
+from queryprof.findings.source_lines import UnknownSourceLines
+from queryprof.model import Frame, StackSample
 
 pytestmark = pytest.mark.once
 
@@ -87,3 +93,28 @@ def test_without_a_frame_of_the_program_the_caller_is_unknown() -> None:
     """For example, a framework serializes the objects of a query."""
     calls = stack(*SESSION, "fastapi.serialize", kind="library")
     assert package_that_executes(calls) == "sqlalchemy"
+
+
+class Declares(UnknownSourceLines):
+    """Source whose classes name the table `item`."""
+
+    def declares_table(self, table: str) -> bool:
+        return table == "item"
+
+
+@pytest.mark.parametrize(
+    ("statement", "library"),
+    [
+        ("SELECT a FROM item WHERE b = ?", "sqlalchemy"),
+        ("INSERT INTO item(a) VALUES (?)", "sqlalchemy"),
+        ("SELECT a FROM trial WHERE b = ?", "optuna"),
+        ("INSERT INTO trial(a) SELECT b FROM item", "optuna"),
+    ],
+)
+def test_a_package_that_passes_on_the_program_s_models(statement: str, library: str) -> None:
+    """Such as a paginator, which executes the program's query."""
+    calls = stack(*SESSION, "optuna.storage.get")
+    one = profile_of(aggregate(statement, (MAIN,)))
+    one = replace(one, stack_samples=(StackSample(statement, tuple(calls), 1, 1),))
+    program = Program(Report(one), lambda *_: None, {}, lines=Declares())
+    assert program.library(statement) == library

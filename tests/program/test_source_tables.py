@@ -31,6 +31,11 @@ def test_a_class_is_looked_up_in_all_sources() -> None:
     text = "class Trace(Base):\n    __tablename__ = 'trace_info'\n"
     found = Sources({}, {"/tmp/a.py": ("import b", "import b"), "/tmp/b.py": (text, text)})
     assert (found.table_of_class("Trace"), found.table_of_class("Tag")) == ("trace_info", "")
+    assert [found.declares_table(one) for one in ("Trace_Info", "Trace", "")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_classes_with_the_same_name_and_several_tables() -> None:
