@@ -179,10 +179,11 @@ def _merge_consequence(cause: Finding | None, consequence: locks.Consequence) ->
     if cause is None or (cause.category == "heavy_query" and not is_idle):
         return waits
     if cause.category == waits.category:  # stalls are part of the statement's time on the loop
+        others = (one for one in cause.evidence if heavy.BLOCKED not in one)
         return replace(
             cause,
             severity=most_severe(cause.severity, waits.severity),
-            evidence=(*waits.evidence, *cause.evidence),
+            evidence=(*waits.evidence, *others),
             doubt="",
         )
     if waits.doubt or is_idle:  # no call waited, so the fix saves nothing there

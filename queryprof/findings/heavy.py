@@ -55,6 +55,9 @@ def _async_driver_advice(program: Program, statement: str) -> str:
     return f"{driver}, or " if driver else ""
 
 
+BLOCKED = "blocked the event loop for"
+"""The sentence of a finding about a loop whose stalls are unknown."""
+
 LONG_ON_LOOP_NS = 1_000_000
 """A query of at least this time is worth a thread: handing the query over takes far less time."""
 
@@ -99,7 +102,7 @@ def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of {duration(each_ns)}"
-                        f"{each_if_several(totals.executions)} blocked the event loop for"
+                        f"{each_if_several(totals.executions)} {BLOCKED}"
                         f" {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),

@@ -14,7 +14,9 @@ from queryprof.analysis.report import Report
 from queryprof.findings.blocking_code import blocking_in_words, merge_with_causes
 from queryprof.findings.find import find_all
 from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.heavy import BLOCKED
 from queryprof.model import OTHER_LINE, Cause, Frame
+from queryprof.model.loops import Distribution, Step
 from queryprof.report.text.cards import findings_at
 
 pytestmark = pytest.mark.once
@@ -95,3 +97,24 @@ def test_another_statement_of_the_same_stalls_is_named(share: float, is_named: b
     report = Report(profile_of(loop(stalls=(replace(one, causes=(write, commit)),), functions=())))
     (summary,) = report.loops[0].stalls
     assert blocking_in_words("asyncio", summary).endswith("together with COMMIT") == is_named
+
+
+@pytest.mark.parametrize("has_stalls", [True, False])
+def test_a_blocked_loop_is_described_once(has_stalls: bool) -> None:
+    """Its stalls, or, without them, the time of its executions."""
+    read = aggregate("SELECT a FROM t WHERE b = ?", SITE, ns=900 * MS, count=3)
+    cause = Cause(read.statement, SITE, 3, 900 * MS)
+    blocked = stall(
+        count=3,
+        total_ns=900 * MS,
+        max_ns=300 * MS,
+        database_ns=900 * MS,
+        causes=(cause,),
+        path=SITE,
+    )
+    step = Step(SEARCH, Distribution(3, 900 * MS, 300 * MS), 900 * MS, 0, (cause,))
+    profile = profile_of(loop(stalls=(blocked,) * has_stalls, functions=(step,)))
+    all_found = find_all(Report(replace(profile, aggregates=(read,))), lambda *_: None, {})
+    (one,) = (each for each in all_found if each.category == "blocked_loop")
+    assert [BLOCKED in each for each in one.evidence].count(True) == (not has_stalls)
+    assert any("it blocked the asyncio loop 3 times" in each for each in one.evidence) == has_stalls
