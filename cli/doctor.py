@@ -182,7 +182,7 @@ def _startup_line() -> str:
     directories = [*site.getsitepackages(), site.getusersitepackages()]
     found = any(os.path.isfile(os.path.join(d, "queryprof.pth")) for d in directories)
     return (
-        "QUERYPROF=1 records any program here"
+        "QUERYPROF=1 records any program of this Python installation"
         if found
         else "only `queryprof run` records: queryprof.pth is missing"
     )

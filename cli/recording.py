@@ -249,8 +249,8 @@ class CommandRecordings:
             print_message(f"skipped: {reason}")
         if living:
             print_message(
-                f"process {', '.join(map(str, living))} still runs; its later calls are not"
-                " recorded"
+                f"still running, and later calls are not recorded: process"
+                f" {', '.join(map(str, living))}"
             )
         return output is not None
 

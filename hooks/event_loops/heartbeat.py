@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_KEPT_BEATS = 600
 """Number of beats whose lag the program may read: the last minute."""
 
-MAX_MISSED_BEATS = 36_000
+MAX_RECORDED_MISSED_BEATS = 36_000
 """Maximum number of missed beats that are recorded after a stall: one hour."""
 
 
@@ -54,7 +54,7 @@ class Beats:
 
         Beats that were due before `busy_since_s` found the loop idle, so they were not late.
         """
-        due_s = max(due_s, now_s - MAX_MISSED_BEATS * self.interval_s)
+        due_s = max(due_s, now_s - MAX_RECORDED_MISSED_BEATS * self.interval_s)
         idle = -int((due_s - min(busy_since_s, now_s)) // self.interval_s)
         if idle > 1:
             _core.add_heartbeat_lag(0.0, idle)

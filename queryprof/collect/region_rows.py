@@ -1,7 +1,8 @@
 """Convert a region's rows to rows of a trace.
 
-A trace column takes the region's column of the same name. The region's column may be the number of
-another row (without `_id`), a time in ns, or a time in ticks, which becomes ns.
+A trace column takes the region's column of the same name, or of the name in RENAMED. The region's
+column may be the number of another row (without `_id`), a time in ns, or a time in ticks, which
+becomes ns.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ NO_PLAN = (
 READ_PLAN = " --dsn reads the plan."
 OTHER_REASON_BY_VERB = {
     "SELECT": "the values may have another type than the column (Decimal instead of int)",
-    "UPDATE": "a trigger may read a table",
+    "UPDATE": "a trigger may scan a table",
     "DELETE": "the columns that refer to this table may have no index",
 }
 OTHER_TYPE = (
@@ -148,7 +148,7 @@ RECURSION = (
 )
 RECURSION_FIX = (
     "If several paths may reach the same row, write UNION in place of UNION ALL, and select only"
-    " the key there: SQLite then computes each row once."
+    " the key in the recursive query. SQLite then computes each row once."
 )
 IN_A_TREE = "In a tree, one path reaches each row, and UNION saves nothing."
 

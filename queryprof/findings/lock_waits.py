@@ -1,4 +1,4 @@
-"""The waits for locks that one holder caused."""
+"""Lock waits, grouped by the holder that caused them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def database_mismatch(report: Report, databases: Iterable[str]) -> str:
 
 
 def unreadable_database_caution(report: Report) -> str:
-    """Return a sentence if a database with much of the statements' time is gone; else ""."""
+    """Return a caution if statements on missing database files take much of the time; else ""."""
     total_ns, by_path = 0, dict.fromkeys(report.profile.databases, 0)
     gone = _unreadable_databases(report.profile, [*filter(isfile, by_path)])
     for one in report.profile.aggregates:

@@ -50,7 +50,7 @@ from queryprof.sql.clauses import comparisons_of, first_table
 FEW = 20
 """A loop with fewer executions is cheap."""
 
-MATCH = 0.1
+SPREAD = 0.1
 """The largest relative difference between a query's executions and the rows of its parent query."""
 
 ROWS, LOADED = 5, 2
@@ -93,8 +93,8 @@ BY_ROWID = "(rowid=?)"
 """The part of a plan that finds a row by its primary key."""
 
 RECURSIVE = (
-    "Read all of it with one query (WITH RECURSIVE), or each level with one query: WHERE ... IN"
-    " (...) with the keys of the level before."
+    "Read the whole tree with one query (WITH RECURSIVE). Or run one query for each level: WHERE"
+    " ... IN (keys of the level above)."
 )
 
 
@@ -195,7 +195,7 @@ def _loop_finding(
     in_tasks = not in_spans and executes_in_created_tasks(program, loop, group)
     arrives = program.whole == PROGRAM_BUSY_TIME and not in_spans and not parent
     in_request = not in_spans and not parent and is_in_request(program, group)
-    walks = calls_itself and abs(group.rows - runs) <= MATCH * runs  # once per row that it returned
+    walks = calls_itself and abs(group.rows - runs) <= SPREAD * runs  # once per returned row
     finding = program.make_finding(
         "n_plus_one",
         group,
@@ -304,7 +304,7 @@ def _possible_parent_queries(program: Program, group: StatementGroup) -> Iterato
     runs = group.totals.executions
     lines = {(frame.file, frame.function): frame.line for frame in reversed(group.path)}
     for function, line in reversed(lines.items()):
-        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
+        for other in program.queries_with_rows(function, (1 - SPREAD) * runs, (1 + SPREAD) * runs):
             is_behind = other.site.frame is not None and other.site.frame.line > line
             if other is not group and not (is_behind and program.innermost_loop(other) is None):
                 yield other

@@ -46,7 +46,7 @@ FITS = 0.005
 
 CERTAIN, CERTAIN_RANGE, ROUNDING = 1e-4, 100, 5e-4
 """A fit is certain if the range is at least CERTAIN_RANGE and the sum misses every point by at most
-the share CERTAIN of the range. The sum may also miss by rounding: by 1, or by the share ROUNDING of
+the share CERTAIN of the range. Rounded figures may miss by more: by 1, or by the share ROUNDING of
 the range if that is smaller.
 """
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SLOWER = 1.25
-"""A statement counts as slower if its time grows by more than this factor. A busy machine may cause
-smaller factors.
+"""A statement counts as slower if its time grows by more than this factor. A busy machine alone can
+slow it down by less.
 """
 
 

@@ -355,8 +355,8 @@ class StatementTrial:
             wider = [index for index in wider if index not in by_range]
 
     def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
-        """Return the plan with these indexes, and the compared terms of each used index by its
-        number.
+        """Return the plan with these indexes. Also return the terms that each used index compares,
+        by the number of the index.
         """
         with self.undone():
             for number, index in enumerate(indexes):

@@ -202,8 +202,9 @@ class _JoinedQuery:
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
     ) -> RewriteTrial | None:
         """Return the program's statements for the rows `around`, and the joined statement with its
-        expected rows. The result is None if the inner query finds fewer rows than in the program,
-        because then the column does not match the parameter.
+        expected rows. The result is None if they cannot be joined, or if the inner query finds less
+        than MIN_FOUND_SHARE of the rows that it found in the program: the parameter's values then
+        come from elsewhere.
         """
         text = self.text(outer, inner)
         each = tuple(self._query_of_row(inner, row[self.number]) for row in around)

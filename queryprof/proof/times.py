@@ -47,7 +47,7 @@ class StatementTimes:
         return max(MIN_SHARE * self.remaining_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[RecordedStatement]:
-        """Return the statements that are slower by the factor SLOWER with the new costs. The cost
+        """Return the statements whose new cost is more than SLOWER times their cost now. The cost
         of an interrupted measurement is its time limit.
         """
         return [

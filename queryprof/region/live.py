@@ -138,7 +138,7 @@ class ActivityReader:
 def locks_held_here() -> list[HeldLock]:
     """Return the write locks that this process holds while it records."""
     held = _RecordedProcess(Region(_core.region())).held_locks()
-    # the memory of this process contains no pid
+    # the core writes the pid only if other processes may read the region
     return [replace(one, pid=os.getpid()) for one in held]
 
 

@@ -173,7 +173,9 @@ def clauses_of(statement: str) -> Clauses:
 
 
 def verb_of(statement: str) -> str:
-    """Return a statement's verb in capitals, after any WITH clause; "" without a verb."""
+    """Return a statement's verb in capitals, after any WITH clause. Return "WITH" if no known verb
+    follows, and "" for an empty statement.
+    """
     first = first_token(statement)
     if first is None or first.keyword != "WITH":
         return first.keyword if first else ""

@@ -334,7 +334,7 @@ class QueryprofRunner(DiscoverRunner):
         group.add_argument(
             "--queryprof-baseline",
             metavar="FILE",
-            help=f"Baseline file, which pytest can share. [{BASELINE}]",
+            help=f"Baseline file. The pytest plugin can use the same file. [{BASELINE}]",
         )
 
     def build_suite(self, test_labels: Any = None, **kwargs: Any) -> Any:

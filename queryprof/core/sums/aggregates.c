@@ -22,8 +22,8 @@ enum {
 
 static struct {
     qp_index index;               /* finds an entry by its key */
-    uint32_t (*serving)[SERVING]; /* for each entry: the entries that differ only in the
-                                   * operation, by operation; 0: not looked up */
+    uint32_t (*serving)[SERVING]; /* serving[entry][operation]: the entry with the same key but
+                                   * this operation; 0: not looked up */
     qp_aggregate *last;           /* the entry found last, because loops use one entry */
 } table;
 

@@ -87,7 +87,7 @@ class Process:
     end_unix_ns: int
     clean_end: Annotated[bool, "false: killed, or still running when the trace was read"]
     clock: str
-    rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
+    rows_estimated: Annotated[bool, "true: the times of the operation 'next' are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null if they are on"]
     read_bytes: Annotated[int | None, "by read calls, without queryprof's own"]
     written_bytes: Annotated[int | None, "by write calls, without queryprof's own"]
