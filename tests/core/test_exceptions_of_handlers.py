@@ -79,6 +79,11 @@ thread.join()
 }
 
 
+OF_CPYTHON = "<function _after_fork at"
+"""The function of `threading` that CPython calls in a new child. A signal that is pending during the
+fork may run its handler there, and CPython drops what the handler raises.
+"""
+
 IMPORTING = {"recordings"}
 """Works that import: CPython drops what a handler raises in a callback of an import lock."""
 
@@ -105,4 +110,5 @@ def test_each_exception_arrives_once(tmp_path: Path, name: str) -> None:
         check=False,
     )
     assert (done.stdout, done.returncode) == ("True True\n", 0), done.stderr
-    assert "Exception ignored" not in done.stderr
+    ignored = [line for line in done.stderr.splitlines() if line.startswith("Exception ignored")]
+    assert [line for line in ignored if OF_CPYTHON not in line] == []
