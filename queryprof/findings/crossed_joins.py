@@ -64,6 +64,7 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
             continue
         words = [one.keyword for one in tokens_of(group.statement)]
         is_known = "DISTINCT" in words and "GROUP" in words
+        hides_rows = "DISTINCT" in words or group.clauses.limits
         is_summed = "GROUP" in words or (group.totals.rows_each or 0.0) <= 1
         one, other, *joined_to = crossed
         fixes, fix = (AGGREGATES_OF, SEPARATE_AGGREGATES) if is_summed else (ROWS_OF, SEPARATE_ROWS)
@@ -78,7 +79,7 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
                     f"{counted(runs, 'execution')} joined every row of {one} with every row of"
                     f" {other}"
                     + (f", for each row of {joined_to[0]}" if joined_to else "")
-                    + f": {_work_in_words(group, is_summed or 'DISTINCT' in words)}"
+                    + f": {_work_in_words(group, is_summed or hides_rows)}"
                 ),
             ),
             fixes.get(program.library(group.statement), fix).format(one=one, other=other),
@@ -88,11 +89,13 @@ def find_crossed_joins(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _work_in_words(group: StatementGroup, are_merged: bool) -> str:
-    """Return the joined rows in words; or the VM steps, if the query merges the joined rows."""
+def _work_in_words(group: StatementGroup, returns_fewer: bool) -> str:
+    """Return the joined rows in words; or the VM steps, if the query returns fewer rows."""
     totals = group.totals
     rows, steps = totals.rows_each, totals.vm_steps or 0.0
-    known = f"{average(steps)} VM steps" if are_merged or rows is None else f"{average(rows)} rows"
+    known = (
+        f"{average(steps)} VM steps" if returns_fewer or rows is None else f"{average(rows)} rows"
+    )
     return known + each_if_several(totals.statement_executions)
 
 

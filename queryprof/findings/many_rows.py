@@ -18,8 +18,8 @@ ORDER BY.
 """
 
 FEWER = (
-    "An index does not help: nearly all of this work is for rows that the query returns. Return"
-    " fewer rows (WHERE, LIMIT), or run the query less often and keep the result."
+    "An index would save little: most of this work is for rows that the query returns. Return fewer"
+    " rows (WHERE, LIMIT), or run the query less often and keep the result."
 )
 DELETE_OLD = " Delete or archive old rows that the program does not need."
 ALL_NEEDED = "The program may need all rows."

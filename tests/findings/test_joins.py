@@ -184,6 +184,8 @@ def test_counts_of_distinct_rows_show_that_a_join_multiplies() -> None:
     assert (rows.severity, bool(rows.doubt)) == (Severity.MEDIUM, True)
     assert "for each row of album: 900,000 VM steps each" in counts.evidence[0]
     assert "for each row of album: 100 rows each" in rows.evidence[0]
+    (limited,) = multiplied(f"{ROWS} LIMIT ?", CROSSED)  # LIMIT hides how many rows are joined
+    assert "for each row of album: 900,000 VM steps each" in limited.evidence[0]
 
 
 @pytest.mark.parametrize(
