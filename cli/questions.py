@@ -38,7 +38,7 @@ TITLES = {
 }
 
 
-class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+class PeriodType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
     """START..END or START: dates, times (UTC) or ages.
 
     The value is (start, end). None stands for an open start or end.
@@ -80,7 +80,7 @@ def selection_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
             "--during",
-            type=Period(),
+            type=PeriodType(),
             default=(None, None),
             show_default=False,
             metavar="PERIOD",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.call_sites import CallSite, Place, Sites
-from queryprof.analysis.files import FileWork
+from queryprof.analysis.files import FileWorkSums
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, TotalsCache, self_ns_of
@@ -39,7 +39,7 @@ class Bottleneck(NamedTuple):
     cumulative_share: float
     callers: tuple[tuple[Frame, int], ...]
     plans: tuple[Steps, ...]
-    files: FileWork | None
+    files: FileWorkSums | None
 
     @property
     def mark(self) -> Mark | None:
@@ -71,7 +71,7 @@ def rank_bottlenecks(
     sums: TotalsCache,
     by_site: Mapping[tuple[str, Place], list[Aggregate]],
     spent_ns: Mapping[tuple[str, Place], int],
-    files: Mapping[tuple[str, Place], FileWork],
+    files: Mapping[tuple[str, Place], FileWorkSums],
     sort: str = "time",
     top: int | None = None,
 ) -> Ranking:

@@ -10,7 +10,7 @@ from queryprof.model import Profile
 
 
 @dataclass(slots=True)
-class FileWork:
+class FileWorkSums:
     """Sums of SQLite's file operations and lock waits; times are in ns."""
 
     calls: int = 0
@@ -39,13 +39,13 @@ class FileWork:
         return tuple((name, ns / whole) for name, ns in parts.items())
 
 
-def file_work_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], FileWork]:
+def file_work_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], FileWorkSums]:
     """Return the file work of each statement at each call site. Statements without file work are
     omitted.
     """
-    found: dict[tuple[str, Place], FileWork] = {}
+    found: dict[tuple[str, Place], FileWorkSums] = {}
     for work in profile.file_work:
-        sums = found.setdefault((work.statement, sites.place(work.path)), FileWork())
+        sums = found.setdefault((work.statement, sites.place(work.path)), FileWorkSums())
         sums.calls += work.calls
         sums.lock_waits += work.lock_waits
         sums.lock_ns += work.lock_ns

@@ -10,7 +10,7 @@ from operator import itemgetter
 from queryprof.analysis.bottlenecks import Ranking, calls_by_statement_site, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
-from queryprof.analysis.files import FileWork, file_work_by_site
+from queryprof.analysis.files import FileWorkSums, file_work_by_site
 from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
 from queryprof.analysis.library_frames import is_library_statement
 from queryprof.analysis.lock_holders import merge_hold_parts, unique_events
@@ -69,7 +69,7 @@ class Report:
         return dict(sorted(found, key=itemgetter(1), reverse=True))
 
     @cached_property
-    def files(self) -> Mapping[tuple[str, Place], FileWork]:
+    def files(self) -> Mapping[tuple[str, Place], FileWorkSums]:
         """The file work of each statement at each call site."""
         return file_work_by_site(self.profile, self.sites)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import Function, Place, place_of
@@ -45,25 +45,12 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
             continue
         if 2 * program.database_file_count(one.statement for one in used) > opened:
             continue  # each file needs its own connection
-        closed = sum(one.totals.self_ns for one in used if "close" in one.calls_by_operation)
-        # Queries that read the schema. Queries with many VM steps spend their time elsewhere.
-        first = sum(
-            member.self_ns
-            for one in used
-            if one.reads
-            and not _uses_excess_vm_steps(one)
-            and not _is_connection_setup(one, opened)
-            for member in one.members
-            if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
-        )
         setup = [one for one in used if _is_connection_setup(one, opened)]
-        if any(one.verb == "CREATE" for one in setup):
-            first = 0  # the CREATE already read the schema, so later queries do not pay for it
         words = " and ".join(sorted({one.verb for one in setup}))
         kind = "other statement" if words else "statement"
         is_one_each = executed <= opened
         is_server = any(program.profile.systems.get(one.statement, "") in SERVERS for one in used)
-        how = "opens the file and reads the schema for its first statement"
+        how = "opens the database and reads the schema for its first statement"
         if is_server:
             how = "connects to the server and logs in"
         threads = tuple(_thread_per_connection_note(program, group))
@@ -71,10 +58,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
         found = program.make_finding(
             "connection_per_query",
             group,
-            max(group.totals.self_ns, line_ns)
-            + closed
-            + first * shares.FIRST
-            + sum(one.totals.self_ns for one in setup),
+            max(group.totals.self_ns, line_ns) + _further_ns(used, setup),
             (
                 (
                     f"{counted(opened, 'connection')} opened"
@@ -96,6 +80,25 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
         # The time of the thread, or of create_engine(), was not measured.
         is_least = bool(threads) or program.library(group.statement) == "sqlalchemy"
         yield replace(found, is_least=True) if found and is_least else found
+
+
+def _further_ns(used: Iterable[StatementGroup], setup: Iterable[StatementGroup]) -> float:
+    """Return the time in ns that connections cost beyond the calls that open them: closing them,
+    setting them up, and reading the schema with their first query.
+    """
+    set_up = {one.statement for one in setup}
+    closed = sum(one.totals.self_ns for one in used if "close" in one.calls_by_operation)
+    first = sum(
+        member.self_ns
+        for one in used
+        # queries with many VM steps spend their time elsewhere
+        if one.reads and not _uses_excess_vm_steps(one) and one.statement not in set_up
+        for member in one.members
+        if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
+    )
+    if any(one.verb == "CREATE" for one in setup):
+        first = 0  # the CREATE already read the schema, so later queries do not pay for it
+    return closed + first * shares.FIRST + sum(one.totals.self_ns for one in setup)
 
 
 def _connection_reuse_advice(

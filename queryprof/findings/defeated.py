@@ -47,11 +47,8 @@ DEFEATING = frozenset(
 
 def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
-        scanned = {
-            name
-            for plan in group.plans
-            for name in (*plan_signs(plan).scans, *plan_signs(plan).index_scans)
-        }
+        signs = [plan_signs(plan) for plan in group.plans]
+        scanned = {name for sign in signs for name in (*sign.scans, *sign.index_scans)}
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):

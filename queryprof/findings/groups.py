@@ -10,7 +10,7 @@ from functools import cached_property
 from math import inf
 
 from queryprof.analysis.call_sites import CallSite, Function
-from queryprof.analysis.files import FileWork
+from queryprof.analysis.files import FileWorkSums
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plan_signs, plans_by_statement
 from queryprof.analysis.report import Report
@@ -78,7 +78,7 @@ class StatementGroup:
     site: CallSite
     share: float
     members: list[Aggregate]
-    files: FileWork = field(default_factory=FileWork)
+    files: FileWorkSums = field(default_factory=FileWorkSums)
     plans: tuple[Steps, ...] = ()
     given: SampledParameters = field(default_factory=SampledParameters)
     texts: int = 1
@@ -360,7 +360,7 @@ def statement_groups(report: Report) -> tuple[StatementGroup, ...]:
             sites.site(max(by_site[key], key=lambda a: a.self_ns).path),
             spent_ns / database_ns,
             by_site[key],
-            files.get(key, FileWork()),
+            files.get(key, FileWorkSums()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
             collapsed=profile.collapsed,

@@ -113,11 +113,7 @@ def findings_of(
     from queryprof.planner.planner import SchemaPlanner
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
-    files = {plan.statement: plan.database for plan in profile.plans}
-    if len(given) == 1:  # the recorded path may be different
-        files = dict.fromkeys(statements, *given)
-    elif len(schemas) == 1:  # a driver may show neither plans nor their databases
-        files = {**dict.fromkeys(statements, *schemas), **files}
+    files = _database_by_statement(profile, statements, given, schemas)
     with SchemaPlanner(schemas, files, statements, profile.sqlite_versions) as planner:
         found = find_all(
             report,
@@ -131,6 +127,21 @@ def findings_of(
     return _with_unreadable_database_doubt(
         found, {} if given else _unreadable_databases(profile, schemas)
     )
+
+
+def _database_by_statement(
+    profile: Profile,
+    statements: Mapping[str, None],
+    given: Collection[str],
+    schemas: Collection[str],
+) -> Mapping[str, str]:
+    """Return the database file of each statement, as far as it is known."""
+    files = {plan.statement: plan.database for plan in profile.plans}
+    if len(given) == 1:  # the recorded path may be different
+        return dict.fromkeys(statements, *given)
+    if len(schemas) == 1:  # a driver may show neither plans nor their databases
+        return {**dict.fromkeys(statements, *schemas), **files}
+    return files
 
 
 def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[str, str]:

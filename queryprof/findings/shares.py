@@ -64,22 +64,22 @@ and 0.94 of its time (sqlite3_small_scan, sqlite3_index).
 
 
 LOOKUP_ROWS = 5
-"""To find a row in an index and then in its table takes as long as to scan this many rows.
+"""Finding a row in an index and then in its table takes as long as scanning this many rows.
 Measured: a query adds up 1/100, 1/20, 1/10, 1/5 or 1/3 of 40,000 rows. An index saves 0.92, 0.66,
 0.43, 0.14 and -0.38 of its time (sqlite3_part).
 """
 
 FETCHED_ROWS = 10
-"""To fetch a row in Python takes as long as to scan this many rows. Measured: a query fetches the
+"""Fetching a row in Python takes as long as scanning this many rows. Measured: a query fetches the
 same parts of 40,000 rows (see LOOKUP_ROWS). An index saves 0.86, 0.49, 0.23, 0.01 and -0.16 of its
 time.
 """
 
 
 COVERED_ROWS = 0.5
-"""To read a row in a covering index takes as long as to scan this many rows. Measured: for a query
-of a third of 40,000 rows, such an index saves 0.83 of the time of count(*), and 0.71 of the time of
-sum() (sqlite3_counted).
+"""Reading one row in a covering index takes as long as scanning this many rows of the table.
+Measured with a query of a third of 40,000 rows: such an index saves 0.83 of the time of count(*),
+and 0.71 of the time of sum() (sqlite3_counted).
 """
 
 GROUPED, GROUPED_ROWS = 0.8, 1000

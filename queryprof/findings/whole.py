@@ -20,8 +20,8 @@ or a client.
 """
 
 MIN_VOLUNTARY_RATIO = 2
-"""A process gives up the CPU by its own choice when it waits, and against its will when the system
-preempts it. With at least this many of its own choice per preemption, it mostly waits.
+"""The kernel counts a switch as voluntary if a process waits, and as involuntary if it preempts the
+process. With at least this many voluntary switches per involuntary one, a process mostly waits.
 """
 
 MAX_YIELDS_PER_SYNC, MAX_YIELDS_PER_HANDOFF = 5, 3

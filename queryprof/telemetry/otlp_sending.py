@@ -126,12 +126,12 @@ class _Http(urllib.request.HTTPHandler):
         """Open a connection."""
         sockets = self._sockets
 
-        class Known(HTTPConnection):
+        class KnownHttpConnection(HTTPConnection):
             def connect(self) -> None:
                 super().connect()
                 sockets.append(self.sock)
 
-        found: HTTPResponse = self.do_open(Known, req)
+        found: HTTPResponse = self.do_open(KnownHttpConnection, req)
         return found
 
 
@@ -146,13 +146,13 @@ class _Https(urllib.request.HTTPSHandler):
         """Open a connection."""
         sockets = self._sockets
 
-        class Known(HTTPSConnection):
+        class KnownHttpsConnection(HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
                 sockets.append(self.sock)
 
         found: HTTPResponse = self.do_open(
-            Known,
+            KnownHttpsConnection,
             req,
             context=self._own_context,
         )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from queryprof import model
 from queryprof.analysis import bottlenecks, handoffs, loops, spans, totals
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.files import FileWork
+from queryprof.analysis.files import FileWorkSums
 from queryprof.analysis.summary import Summary
 from queryprof.analysis.views import ViewRow
 from queryprof.model import ErrorCount, Interval, LockEvent, LockHold, SlowSpan, UsageInterval
@@ -124,7 +124,7 @@ class Bottleneck:
         "the statement's different query plans, in a form that does not depend on SQLite's"
         " version; empty if unknown",
     ]
-    files: FileWork | None
+    files: FileWorkSums | None
 
 
 @document_shape_of(model.Exemplar)
