@@ -262,8 +262,6 @@ class _RecordedProcess:
 
     def held_locks(self) -> Iterator[HeldLock]:
         """Yield the write locks that the process holds now."""
-        if "held_locks" not in self._region.tables:
-            return  # the region was written by an older queryprof
         for recording, *key, identity, start_ticks in self._region.rows(
             "held_locks", ("recording", "statement", "path", "thread", "identity", "start_ticks")
         ):

@@ -31,12 +31,12 @@ class Baseline:
     """The content of a baseline file.
 
     Attributes:
-        python_version: like "3.12"; "" in baselines of older versions.
+        python_version: like "3.12".
     """
 
     sqlite_version: str
+    python_version: str
     tests: Tests
-    python_version: str = ""
 
 
 def read_baseline(path: str) -> Baseline:
@@ -106,9 +106,11 @@ def _check_document(path: str, document: Any) -> Baseline:
             f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
             " use the queryprof that wrote it, or write it again with --queryprof-save"
         )
-    python = str(document.get("python_version", ""))[:MAX_VERSION_CHARACTERS]
-    tests = tests_of(document["statements"], document["tests"])
-    return Baseline(str(document["sqlite_version"])[:MAX_VERSION_CHARACTERS], tests, python)
+    sqlite, python = (
+        str(document[name])[:MAX_VERSION_CHARACTERS]
+        for name in ("sqlite_version", "python_version")
+    )
+    return Baseline(sqlite, python, tests_of(document["statements"], document["tests"]))
 
 
 def _refuse_odd_file(path: str) -> None:

@@ -118,9 +118,7 @@ class SuiteBaseline:
             ("Python", self._known.python_version, PYTHON),
             ("SQLite", self._known.sqlite_version, sqlite3.sqlite_version),
         )
-        found = [
-            f"{what} {was}, and this is {now}" for what, was, now in pairs if was not in ("", now)
-        ]
+        found = [f"{what} {was}, and this is {now}" for what, was, now in pairs if was != now]
         return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
 
     def has_seen_nothing(
@@ -169,7 +167,7 @@ class SuiteBaseline:
         tests = {test: one for test, one in old.items() if test not in gone} | baseline_figures(
             passed
         )
-        write_baseline(self.path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
+        write_baseline(self.path, Baseline(sqlite3.sqlite_version, PYTHON, tests))
 
 
 def baseline_figures(passed: Mapping[str, TestRecord]) -> dict[str, Any]:

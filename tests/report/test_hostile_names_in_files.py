@@ -105,7 +105,7 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
 def test_a_baseline_keeps_any_name(name: str) -> None:
     """This includes half a character, which UTF-8 cannot encode."""
     tests = {name: {name: {"executions": 1, "rows": 0, "plans": [[name]]}}}
-    write_baseline("b.json", Baseline("3", tests))
+    write_baseline("b.json", Baseline("3", "3.12", tests))
     assert read_baseline("b.json").tests == tests
 
 

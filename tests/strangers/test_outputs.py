@@ -122,8 +122,8 @@ def test_a_baseline_replaces_a_baseline_alone(queryprof: Run) -> None:
     from queryprof.errors import BaselineError
     from queryprof.testing.baseline_file import Baseline, write_baseline
 
-    write_baseline("b.json", Baseline("3", {}))
-    write_baseline("b.json", Baseline("3", {}))
+    write_baseline("b.json", Baseline("3", "3.12", {}))
+    write_baseline("b.json", Baseline("3", "3.12", {}))
     Path("package.json").write_text('{"name": "x"}')
     with pytest.raises(BaselineError, match="not a baseline"):
-        write_baseline("package.json", Baseline("3", {}))
+        write_baseline("package.json", Baseline("3", "3.12", {}))

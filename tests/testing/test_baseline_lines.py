@@ -59,20 +59,20 @@ def suite(tests: int, statements: int) -> dict[str, dict[str, dict[str, object]]
 @pytest.mark.slow
 def test_each_statement_and_each_test_has_one_line(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
-    write_baseline(str(path), Baseline("3.50", suite(694, 20), "3.12"))
+    write_baseline(str(path), Baseline("3.50", "3.12", suite(694, 20)))
     text = path.read_text()
     assert len(text.splitlines()) == 694 + 20 + 9
     assert len(text) < 400_000
-    assert read_baseline(str(path)) == Baseline("3.50", suite(694, 20), "3.12")
+    assert read_baseline(str(path)) == Baseline("3.50", "3.12", suite(694, 20))
 
 
 def test_a_changed_test_changes_one_line(tmp_path: Path) -> None:
     tests = suite(5, 3)
-    write_baseline(str(tmp_path / "a.json"), Baseline("3.50", tests, "3.12"))
+    write_baseline(str(tmp_path / "a.json"), Baseline("3.50", "3.12", tests))
     test = next(iter(tests))
     statement = next(iter(tests[test]))
     tests[test][statement] = {**tests[test][statement], "executions": 100}
-    write_baseline(str(tmp_path / "b.json"), Baseline("3.50", tests, "3.12"))
+    write_baseline(str(tmp_path / "b.json"), Baseline("3.50", "3.12", tests))
     before, after = ((tmp_path / name).read_text().splitlines() for name in ("a.json", "b.json"))
     changed = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
     ((one, other),) = changed
@@ -98,7 +98,12 @@ def test_a_changed_test_changes_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_baseline_is_refused(statements: object, tests: object, tmp_path: Path) -> None:
-    document = {"format_version": 2, "sqlite_version": "3", "statements": statements}
+    document = {
+        "format_version": 2,
+        "sqlite_version": "3",
+        "python_version": "3.12",
+        "statements": statements,
+    }
     path = tmp_path / "b.json"
     path.write_text(json.dumps({**document, "tests": tests}))
     with pytest.raises(BaselineError, match="not a queryprof baseline"):
@@ -107,7 +112,7 @@ def test_what_is_no_baseline_is_refused(statements: object, tests: object, tmp_p
 
 def test_a_line_that_a_merge_left_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
-    write_baseline(str(path), Baseline("3.50", suite(2, 1), "3.12"))
+    write_baseline(str(path), Baseline("3.50", "3.12", suite(2, 1)))
     lines = path.read_text().splitlines()
     twice = next(at for at, line in enumerate(lines) if "test_0" in line)
     path.write_text("\n".join([*lines[:twice], lines[twice], *lines[twice:]]))

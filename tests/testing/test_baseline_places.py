@@ -21,7 +21,7 @@ def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> N
     node = tmp_path / "node"
     make(node)
     before = node.lstat()
-    for use in (read_baseline, lambda path: write_baseline(path, Baseline("3", {}))):
+    for use in (read_baseline, lambda path: write_baseline(path, Baseline("3", "3.12", {}))):
         with pytest.raises(BaselineError, match="is not a regular file"):
             use(str(node))
     after = node.lstat()
@@ -34,6 +34,6 @@ def test_a_baseline_is_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     link = tmp_path / "baseline.json"
     link.symlink_to("kept/baseline.json")
-    write_baseline(str(link), Baseline("3", {}))
+    write_baseline(str(link), Baseline("3", "3.12", {}))
     assert link.is_symlink()
-    assert read_baseline(str(tmp_path / "kept/baseline.json")) == Baseline("3", {})
+    assert read_baseline(str(tmp_path / "kept/baseline.json")) == Baseline("3", "3.12", {})
