@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,24 @@ def test_of_processes(tmp_path: Path, mode: str) -> None:
         assert holder.statement == "BEGIN EXCLUSIVE"
         assert holder.thread.process_id != wait.thread.process_id
         assert holder.start_unix_ns <= wait.start_unix_ns
+
+
+def test_longest_and_newest_holds_are_kept(tmp_path: Path) -> None:
+    """Of more holds than the table has rows: 4096."""
+    connection = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    before_ns = []
+    with queryprof.profile() as recording:
+        for number in range(5_000):
+            before_ns.append(time.time_ns())
+            connection.execute("BEGIN IMMEDIATE")
+            time.sleep(0.05 if number == 700 else 0.001)
+            connection.execute("COMMIT")
+    connection.close()
+    holds = [one for one in recording.profile.lock_events if one.kind == "write"]
+    starts = sorted(one.start_unix_ns for one in holds)
+    newest = before_ns[-1000:]
+    assert all(
+        bisect.bisect_left(starts, begin) < bisect.bisect_left(starts, end)
+        for begin, end in pairwise([*newest, time.time_ns()])
+    )
+    assert any(before_ns[700] <= one.start_unix_ns < before_ns[701] for one in holds)

@@ -5,7 +5,10 @@
 #include "runtime/clock.h"
 #include "statements/statements.h"
 
-enum { NOTABLE_NS = 1000000 /* minimum duration of a hold or wait that is kept */ };
+enum {
+    NOTABLE_NS = 1000000,        /* minimum duration of a hold or wait that is kept */
+    LONGEST = QP_LOCK_EVENTS / 2 /* rows of the longest events; the others are of the newest ones */
+};
 
 /* Returns the row for locks with this kind, database and key; NULL if there is no room. */
 static qp_lock_row *lock_row(const qp_lock *lock)
@@ -52,33 +55,52 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
     qp_lock_sums_merge(sums, held);
 }
 
-/* Returns a row for an event of this length: a new row, or the row of the shortest event; NULL if
- * all events are longer. */
-static qp_lock_event_row *event_row_for(int64_t duration_ns)
+/* State of a full table; reset while rows are added. */
+static struct {
+    uint32_t oldest;  /* place of the oldest event among the newest ones */
+    int64_t least_ns; /* duration of the shortest event among the longest ones; 0: unknown */
+} full_table;
+
+/* Keeps an event among the longest ones if there is a shorter one. */
+static void keep_if_long(const qp_lock_event_row *event)
 {
-    static int64_t least_ns; /* duration of the shortest event in a full table */
+    if (event->duration_ns <= full_table.least_ns) {
+        return;
+    }
+    qp_lock_event_row *rows = qp_first_row(QP_LOCK_EVENT_ROWS), *shortest = rows;
+    for (uint32_t i = 1; i < LONGEST; i++) {
+        shortest = rows[i].duration_ns < shortest->duration_ns ? &rows[i] : shortest;
+    }
+    full_table.least_ns = shortest->duration_ns;
+    if (event->duration_ns > shortest->duration_ns) {
+        *shortest = *event;
+    }
+}
+
+/* Returns a row for a new event: a new row, or the row of the oldest of the newest events; NULL if
+ * there is no memory. */
+static qp_lock_event_row *event_row(void)
+{
     qp_lock_event_row *rows = qp_first_row(QP_LOCK_EVENT_ROWS);
-    uint32_t count = qp_row_count(QP_LOCK_EVENT_ROWS);
-    if (count < QP_LOCK_EVENTS) {
-        least_ns = 0;
+    if (qp_row_count(QP_LOCK_EVENT_ROWS) < QP_LOCK_EVENTS) {
+        full_table.oldest = LONGEST;
+        full_table.least_ns = 0;
         uint32_t added = qp_rows_add(QP_LOCK_EVENT_ROWS, 1);
         return added == UINT32_MAX ? NULL : &rows[added];
     }
-    if (duration_ns <= least_ns) {
-        return NULL;
+    qp_lock_event_row *row = &rows[full_table.oldest];
+    keep_if_long(row);
+    full_table.oldest++;
+    if (full_table.oldest == QP_LOCK_EVENTS) {
+        full_table.oldest = LONGEST;
     }
-    qp_lock_event_row *shortest = rows;
-    for (uint32_t i = 1; i < count; i++) {
-        shortest = rows[i].duration_ns < shortest->duration_ns ? &rows[i] : shortest;
-    }
-    least_ns = shortest->duration_ns;
-    return duration_ns > least_ns ? shortest : NULL;
+    return row;
 }
 
 void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when)
 {
     int64_t duration_ns = qp_ticks_to_ns(qp_elapsed_ticks(when->start_ticks, when->end_ticks));
-    qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : event_row_for(duration_ns);
+    qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : event_row();
     if (place) {
         *place = (qp_lock_event_row){.lock = *lock,
                                      .connection = when->connection,

@@ -8,6 +8,6 @@
 /* Adds locks that were held. The caller must hold the GIL. */
 void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held);
 
-/* Keeps a hold or wait if it takes at least a millisecond and is among the longest. The caller must
- * hold the GIL. */
+/* Keeps a hold or wait of at least a millisecond. A full table keeps the newest ones and the
+ * longest ones. The caller must hold the GIL. */
 void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when);
