@@ -18,6 +18,7 @@ from queryprof.trace.header import is_trace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.analysis.activity import LiveActivity
+    from queryprof.analysis.lock_strips import LockStrip, RecentLocks
     from queryprof.region.live import ActivityReader, Chosen
 
 SORTS = ("time", "executions", "mean", "vmsteps")
@@ -105,10 +106,13 @@ def target_filter(target: str | None, command: str) -> Chosen | None:
     return trace_path_filter(target)
 
 
-def _read_rows(watch: ActivityReader, sort: str) -> LiveActivity:
+def _read_rows(watch: ActivityReader, sort: str, locks: RecentLocks | None = None) -> LiveActivity:
     from queryprof.analysis.activity import combine_activity
 
-    return combine_activity(watch.read_activity(), sort)
+    processes = watch.read_activity()
+    if locks is not None:
+        locks.add(processes, unix_ns())
+    return combine_activity(processes, sort)
 
 
 def _print_json(watch: ActivityReader, every: float, once: bool) -> None:
@@ -125,20 +129,17 @@ def _print_json(watch: ActivityReader, every: float, once: bool) -> None:
 
 
 def _print_once(watch: ActivityReader, every: float) -> None:
+    from queryprof.analysis.lock_strips import RecentLocks
     from queryprof.report.terminal.console import console_for, print_parts
     from queryprof.report.terminal.top import top_screen
 
     watch.read_activity()
     time.sleep(every)
-    console = console_for()
-    print_parts(
-        console,
-        [
-            top_screen(
-                _read_rows(watch, SORTS[0]), console.width, 40, _refresh_title(every, SORTS[0])
-            )
-        ],
-    )
+    console, locks = console_for(), RecentLocks()
+    now = _read_rows(watch, SORTS[0], locks)
+    strips = locks.strips(now.held, unix_ns(), console.width)
+    title = _refresh_title(every, SORTS[0])
+    print_parts(console, [top_screen(now, console.width, 40, title, locks=strips)])
 
 
 def _refresh_title(every: float, sort: str) -> str:
@@ -149,12 +150,14 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
     """Refresh the screen and handle keys until the user quits."""
     from rich.live import Live
 
+    from queryprof.analysis.lock_strips import RecentLocks
     from queryprof.report.terminal.console import console_for
     from queryprof.report.terminal.top import statement_details, top_screen
 
-    console = console_for()
+    console, locks = console_for(), RecentLocks()
     watch.read_activity()
     sort, chosen, is_open, is_paused, now = SORTS[0], 0, False, False, None
+    strips: tuple[LockStrip, ...] = ()
     with _key_reader() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + every
         while True:
@@ -167,7 +170,9 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
                     else []
                 )
                 title = f"{_refresh_title(every, sort)}{' (paused)' if is_paused else ''}   {KEYS}"
-                view = top_screen(now, console.width, console.height, title, chosen, details)
+                view = top_screen(
+                    now, console.width, console.height, title, chosen, details, strips
+                )
                 live.update(view, refresh=True)
             pressed = key(max(0.0, due - time.monotonic()))
             if pressed in ("q", "\x03", "\x04"):
@@ -182,8 +187,10 @@ def _run_screen(watch: ActivityReader, every: float) -> None:
                 is_open = not is_open
             if time.monotonic() >= due:
                 due = time.monotonic() + every
-                latest = _read_rows(watch, sort)
-                now = now if is_paused and now is not None else latest
+                latest = _read_rows(watch, sort, locks)
+                if now is None or not is_paused:
+                    now = latest
+                    strips = locks.strips(now.held, unix_ns(), console.width)
 
 
 @contextmanager

@@ -64,10 +64,23 @@ class HeldLock:
 
 
 @dataclass(frozen=True, slots=True)
+class LockTime:
+    """A time of at least 1 ms in which a process held a database's write lock, or waited for a
+    lock on the database.
+    """
+
+    database: str
+    is_wait: bool
+    start_unix_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessActivity:
     """Activity of one process between two consecutive reads.
 
     Attributes:
+        lock_times: those that the recording keeps, also from before the previous read.
         interval_ns: time since the previous read, or since the process's start.
         service, version: names from the deployment; "" if not set.
     """
@@ -82,3 +95,4 @@ class ProcessActivity:
     held: tuple[HeldLock, ...] = ()
     service: str = ""
     version: str = ""
+    lock_times: tuple[LockTime, ...] = ()

@@ -20,10 +20,10 @@ from time import monotonic_ns
 from queryprof.core import _core
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
-from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
+from queryprof.model.live import Activity, HeldLock, LockTime, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
 from queryprof.region.identity import region_facts, region_identity, region_trace_path
-from queryprof.region.names import CODE_KINDS, LAG_SOURCES
+from queryprof.region.names import CODE_KINDS, LAG_SOURCES, LOCK_KINDS
 from queryprof.region.part_names import part_number, parts_of_trace
 from queryprof.region.region import RECORDS, Region
 from queryprof.region.region_files import is_living, readable_regions
@@ -184,6 +184,7 @@ class _RecordedProcess:
             tuple(self.held_locks()),
             self._service,
             self._version,
+            tuple(self._lock_times()),
         )
         self._before, self._looked_ns = packed, now_ns
         return found
@@ -275,6 +276,14 @@ class _RecordedProcess:
                     identity,
                     self._region.unix_ns(start_ticks),
                 )
+
+    def _lock_times(self) -> Iterator[LockTime]:
+        for kind, database, start_unix_ns, duration_ns in self._region.rows(
+            "lock_events", ("kind", "database", "start_unix_ns", "duration_ns")
+        ):
+            if LOCK_KINDS[kind] != "read":
+                name = self._region.text(database)
+                yield LockTime(name, LOCK_KINDS[kind] == "wait", start_unix_ns, duration_ns)
 
     def plans(self, statement: str) -> list[str]:
         region = self._region

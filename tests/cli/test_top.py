@@ -243,6 +243,46 @@ def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> No
         assert ActivityReader(pid_filter(os.getpid())).read_activity() == []
 
 
+LOCKED = """
+import sqlite3, sys, threading
+from core.work_programs import until_refused
+def connect():
+    return sqlite3.connect("shop.db", timeout=60, isolation_level=None)
+def write():
+    with connect() as db:
+        begins.set()
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("COMMIT")
+begins, other = threading.Event(), threading.Thread(target=write)
+holder = connect()
+holder.execute("BEGIN IMMEDIATE")
+other.start()
+begins.wait()
+until_refused(f"self/task/{other.native_id}")
+holder.execute("COMMIT")
+other.join()
+print("begun", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_locks_of_the_last_minute(
+    script: Callable[[str], Path], queryprof: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are shown also if they were released before top started."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    program = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(LOCKED)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        shown = queryprof("top", "--once", "--every", "50ms", "x.qprof").stdout.splitlines()
+        process.communicate("\n")
+    (place,) = (n for n, line in enumerate(shown) if line.startswith("write lock of shop.db"))
+    assert ", 1 call waited █ (longest " in shown[place]
+    assert set(shown[place + 1]) == {"·", "█"}
+
+
 def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0) -> Activity:
     path = (Frame("f", "/a.py", 3), Frame("g", "/a.py", 9))
     return Activity(statement, path, operation, calls, ns, ns, calls if steps else 0, steps)

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.activity import BusyStatement, LiveActivity
+from queryprof.analysis.lock_strips import HELD, WAITED, LockStrip
 from queryprof.analysis.units import average, count, counted, duration, percent, shorten
 from queryprof.core.wall_clock import unix_ns
 from queryprof.model import CallPath
@@ -26,6 +27,14 @@ LONG_NS = 1_000_000_000
 
 MAX_HELD = 4
 """Maximum number of lines with write locks."""
+
+MAX_STRIPS, MIN_HELD = 2, 0.01
+"""Maximum number of databases whose lock is shown over the last minute. The lock of a database is
+shown if a call waited for it, or if it was held for at least this share of the minute.
+"""
+
+STATES = "·▒█"
+"""Characters for the states of a lock: free, held, held while a call waited."""
 
 FRAMES = 2
 """Frames shown of a lock's stack. One frame is not enough: it may be a shared helper function."""
@@ -49,6 +58,7 @@ def top_screen(
     title: str = "",
     chosen: int | None = None,
     details: Sequence[str] = (),
+    locks: Sequence[LockStrip] = (),
 ) -> RenderableType:
     """Return one screen of `queryprof top`.
 
@@ -57,6 +67,7 @@ def top_screen(
         title: shown above the table.
         chosen: number of the highlighted row.
         details: lines about the highlighted row.
+        locks: the locks of the last minute.
     """
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))
@@ -86,8 +97,10 @@ def top_screen(
     ]
     if len(held) > MAX_HELD:
         held[MAX_HELD:] = [Text(f"{len(held) - MAX_HELD} more: queryprof locks FILE", "yellow")]
+    strips = _lock_strips(locks)
     parts: list[RenderableType] = [Text(title, "bold"), *_processes_summary(now), *loops, *held]
-    room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(details))
+    parts += strips
+    room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(strips) - len(details))
     table = borderless_table("")
     names = ("busy", "runs/s", "mean", "VM steps") if width >= WIDE else ("busy", "runs/s", "mean")
     for name in names:
@@ -123,6 +136,27 @@ def _processes_summary(now: LiveActivity) -> list[RenderableType]:
             overflow="ellipsis",
         )
     ]
+
+
+def _lock_strips(locks: Sequence[LockStrip]) -> list[RenderableType]:
+    """Return two lines per database: what happened to its lock in the last minute, and when."""
+    lines: list[RenderableType] = []
+    shown = [one for one in locks if one.waits or one.held >= MIN_HELD]
+    for one in shown[:MAX_STRIPS]:
+        name = os.path.basename(one.database) or one.database
+        waited = (
+            f", {counted(one.waits, 'call')} waited {STATES[WAITED]} (longest"
+            f" {duration(one.longest_wait_ns)})"
+            if one.waits
+            else ""
+        )
+        text = f"write lock of {name}, last 60 s: held {percent(one.held)} {STATES[HELD]}{waited}"
+        strip = "".join(STATES[state] for state in one.states)
+        lines += [
+            Text(line, "yellow" if one.waits else "", no_wrap=True, overflow="ellipsis")
+            for line in (text, strip)
+        ]
+    return lines
 
 
 def _short_command(command: Sequence[str]) -> str:
