@@ -4,12 +4,10 @@ characters.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queryprof.model.live import HeldLock, LockTime, ProcessActivity
-from queryprof.trace.attached import file_identity
 
 MINUTE_NS = 60 * 10**9
 
@@ -61,31 +59,23 @@ class RecentLocks:
                 have other lock times.
             pieces: number of pieces of the minute, at least 1.
         """
-        by_database: dict[str, list[LockTime]] = {}
-        for one in self._times:
-            by_database.setdefault(one.database, []).append(one)
+        by_file: dict[tuple[str, int], list[LockTime]] = {}
+        for time in self._times:
+            by_file.setdefault((time.database, time.identity), []).append(time)
         held_now = list(held_now)
-        for database in by_database:
-            by_database[database] += _held_until_now(database, held_now, now_unix_ns)
+        for (database, identity), times in by_file.items():
+            times.extend(
+                LockTime(
+                    database, identity, False, one.start_unix_ns, now_unix_ns - one.start_unix_ns
+                )
+                for one in held_now
+                if one.identity == identity
+            )
         strips = [
             _strip(database, times, now_unix_ns - MINUTE_NS, pieces)
-            for database, times in by_database.items()
+            for (database, _), times in by_file.items()
         ]
         return tuple(sorted(strips, key=lambda one: (-one.waits, -one.held, one.database)))
-
-
-def _held_until_now(
-    database: str, held_now: Iterable[HeldLock], now_unix_ns: int
-) -> list[LockTime]:
-    try:
-        identity = file_identity(os.stat(database))
-    except (OSError, ValueError):
-        return []
-    return [
-        LockTime(database, False, one.start_unix_ns, max(0, now_unix_ns - one.start_unix_ns))
-        for one in held_now
-        if one.identity == identity
-    ]
 
 
 def _strip(database: str, times: Sequence[LockTime], start_unix_ns: int, pieces: int) -> LockStrip:

@@ -67,9 +67,13 @@ class HeldLock:
 class LockTime:
     """A time of at least 1 ms in which a process held a database's write lock, or waited for a
     lock on the database.
+
+    Attributes:
+        identity: the identity of the database's file, as in HeldLock; 0 if it cannot be read.
     """
 
     database: str
+    identity: int
     is_wait: bool
     start_unix_ns: int
     duration_ns: int

@@ -27,6 +27,7 @@ from queryprof.region.names import CODE_KINDS, LAG_SOURCES, LOCK_KINDS
 from queryprof.region.part_names import part_number, parts_of_trace
 from queryprof.region.region import RECORDS, Region
 from queryprof.region.region_files import is_living, readable_regions
+from queryprof.trace.attached import file_identity
 
 ROWS_AT_ONCE = 64
 LAG_COLUMN_SUFFIXES = ("max_ns", "spread", "bucket", "count")
@@ -278,12 +279,15 @@ class _RecordedProcess:
                 )
 
     def _lock_times(self) -> Iterator[LockTime]:
+        identities: dict[str, int] = {}
         for kind, database, start_unix_ns, duration_ns in self._region.rows(
             "lock_events", ("kind", "database", "start_unix_ns", "duration_ns")
         ):
             if LOCK_KINDS[kind] != "read":
-                name = self._region.text(database)
-                yield LockTime(name, LOCK_KINDS[kind] == "wait", start_unix_ns, duration_ns)
+                name, is_wait = self._region.text(database), LOCK_KINDS[kind] == "wait"
+                if name not in identities:
+                    identities[name] = _identity_of_file(name)
+                yield LockTime(name, identities[name], is_wait, start_unix_ns, duration_ns)
 
     def plans(self, statement: str) -> list[str]:
         region = self._region
@@ -326,6 +330,13 @@ class _RecordedProcess:
         )
         text = self._region.text
         return Frame(text(function), text(file), line, CODE_KINDS[min(kind, len(CODE_KINDS) - 1)])
+
+
+def _identity_of_file(path: str) -> int:
+    try:
+        return file_identity(os.stat(path))
+    except (OSError, ValueError):
+        return 0
 
 
 def _changed_rows(now: bytes, before: bytes, row_bytes: int) -> Iterator[tuple[bytes, bytes]]:

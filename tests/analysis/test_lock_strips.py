@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from queryprof.analysis.lock_strips import FREE, HELD, WAITED, RecentLocks
 from queryprof.model.live import HeldLock, LockTime, ProcessActivity
-from queryprof.trace.attached import file_identity
 
 SECOND = 10**9
 NOW = 1_000 * SECOND
@@ -19,11 +15,11 @@ def process(pid: int, *times: LockTime) -> ProcessActivity:
 
 
 def held(at_s: float, seconds: float, database: str = "a.db") -> LockTime:
-    return LockTime(database, False, BEGIN + int(at_s * SECOND), int(seconds * SECOND))
+    return LockTime(database, 1, False, BEGIN + int(at_s * SECOND), int(seconds * SECOND))
 
 
-def waited(at_s: float, seconds: float, database: str = "a.db") -> LockTime:
-    return LockTime(database, True, BEGIN + int(at_s * SECOND), int(seconds * SECOND))
+def waited(at_s: float, seconds: float, file: int = 1) -> LockTime:
+    return LockTime("a.db", file, True, BEGIN + int(at_s * SECOND), int(seconds * SECOND))
 
 
 def test_times_fill_the_pieces_that_they_touch() -> None:
@@ -63,15 +59,12 @@ def test_databases_with_most_waits_come_first() -> None:
     assert [one.database for one in locks.strips((), NOW, 10)] == ["a.db", "b.db", "c.db"]
 
 
-def test_a_lock_that_is_not_released_is_held_until_now(tmp_path: Path) -> None:
+def test_a_lock_that_is_not_released_is_held_until_now() -> None:
     """It belongs to the database with its file."""
-    path, other = tmp_path / "a.db", tmp_path / "other.db"
-    path.touch()
-    other.touch()
-    now = HeldLock(1, "MainThread", "BEGIN", (), file_identity(os.stat(path)), NOW - 30 * SECOND)
+    now = HeldLock(1, "MainThread", "BEGIN", (), 7, NOW - 30 * SECOND)
     locks = RecentLocks()
-    locks.add([process(1, waited(45, 1, str(path)), waited(1, 1, str(other)))], NOW)
-    found = {one.database: one for one in locks.strips([now], NOW, 4)}
-    assert found[str(path)].states == (FREE, FREE, HELD, WAITED)
-    assert found[str(path)].held == 0.5
-    assert found[str(other)].states == (WAITED, FREE, FREE, FREE)
+    locks.add([process(1, waited(45, 1, 7), waited(1, 1, 8))], NOW)
+    same, other = locks.strips([now], NOW, 4)
+    assert same.states == (FREE, FREE, HELD, WAITED)
+    assert same.held == 0.5
+    assert other.states == (WAITED, FREE, FREE, FREE)
