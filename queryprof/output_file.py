@@ -19,10 +19,10 @@ MARKED_BYTES = 200
 
 
 def beside(given: str, suffix: str) -> str:
-    """Return a path for a file about a trace or a directory of traces, next to it.
+    """Return the path of an output file next to a given trace or directory of traces.
 
     Raises:
-        QueryprofError: a pattern with several traces has no such path.
+        QueryprofError: `given` is a pattern.
     """
     if os.path.isdir(given):
         return f"{os.path.abspath(given)}{suffix}"

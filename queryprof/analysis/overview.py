@@ -12,8 +12,9 @@ from queryprof.operations import NO_CALLS, POOL_WAIT, STATEMENT_OPERATIONS, UNCO
 
 
 def completeness_sentence(processes: int) -> str:
-    """Return the sentence for a complete recording. The sentence counts the processes, because
-    queryprof cannot record child processes that have a different environment or no site-packages.
+    """Return the sentence for a complete recording. It states the number of processes, so that a
+    reader notices missing ones: queryprof cannot record child processes that have a different
+    environment or no site-packages.
     """
     recorded = "1 process" if processes == 1 else f"{processes:,} processes"
     return f"Complete: {recorded}, every call recorded."

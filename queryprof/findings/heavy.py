@@ -78,9 +78,7 @@ def _runs_on_event_loop(program: Program, group: StatementGroup) -> bool:
 
 
 def find_heavy_queries(program: Program) -> Iterator[Finding | None]:
-    """Find statements that take much of the time and that no other rule explains. This rule runs
-    last.
-    """
+    """Find statements that take much of the time and that no earlier rule explains."""
     for group in program.groups:
         totals = group.totals
         share = program.share_of(group, group.work_ns)

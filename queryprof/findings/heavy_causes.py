@@ -109,7 +109,7 @@ def cause_of_heavy_statement(program: Program, group: StatementGroup) -> HeavySt
         return HeavyStatementCause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
         return HeavyStatementCause(
-            _slow_server_note(program, group), group.work_ns, (), NOT_RECORDED
+            _slow_statement_note(program, group), group.work_ns, (), NOT_RECORDED
         )
     called = _program_function_called(program, group)
     if called:
@@ -343,7 +343,7 @@ def is_slow_on_server(program: Program, group: StatementGroup) -> bool:
     return is_server and is_slow and group.verb in OTHER_REASON_BY_VERB
 
 
-def _slow_server_note(program: Program, group: StatementGroup) -> str:
+def _slow_statement_note(program: Program, group: StatementGroup) -> str:
     plan = program.server.plans.get(group.statement)
     if group.reads and plan and not plan.scans:
         return OTHER_TYPE

@@ -31,8 +31,8 @@ BY_FOREIGN_KEY = (
 
 
 def scans_only_indirectly(group: StatementGroup) -> bool:
-    """Return whether a write scans many rows although its plan has no scan, and builds no index
-    from a scan. EXPLAIN QUERY PLAN shows neither what triggers do nor the checks of foreign keys.
+    """Return whether a write scans many rows although its plan shows no scan and no automatic
+    index. EXPLAIN QUERY PLAN shows neither what triggers do nor the checks of foreign keys.
     """
     steps = [step.lstrip() for plan in group.plans for step in plan]
     has_scan = any(step.startswith("SCAN") or "AUTOMATIC" in step for step in steps)

@@ -75,8 +75,8 @@ def find_server_scans(program: Program) -> Iterator[Finding | None]:
             "Create an index on the filtered columns."
             if columns
             else (
-                "Check whether an index fits the filter: one on its expression, or one that also"
-                " has the joined columns."
+                "Check whether an index could serve the filter: an index on its expression, or an"
+                " index that also contains the joined columns."
             ),
             code=_create_index_sql(table.quoted, columns, table.is_partitioned) if columns else "",
             doubt=NOT_PROVED,

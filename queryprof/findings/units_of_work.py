@@ -1,4 +1,6 @@
-"""Find queries of requests: each request has several queries, and no transaction of another."""
+"""Recognize queries that run once per request: each request runs several queries, and no two
+requests share a transaction.
+"""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ class Directory:
 
     Args:
         unfinished: a part of the names of unfinished files; this process's id if "". With a fixed
-            word, a writer replaces its own leftovers after a kill, and files survive a power
-            failure.
+            word, a restarted writer replaces the unfinished files of a killed one, and files are
+            synced, so that they survive a power failure.
     """
 
     def __init__(self, path: str, unfinished: str = "") -> None:

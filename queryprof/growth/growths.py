@@ -61,8 +61,8 @@ class Growth:
             unknown.
         parent: the statement whose rows make a loop run this statement; "" if not found.
         times: the executions per row of the parent.
-        sizes: the rows of the table if `tables` has one that grew in each run; else the size of
-            each run.
+        sizes: the number of the table's rows in each run, if one of `tables` grew in every run;
+            else the size of each run.
         values: the figure at each size.
         last: the statement's figures in the last run.
     """

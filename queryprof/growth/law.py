@@ -64,8 +64,8 @@ fall.
 """
 
 ODD_POWER_PENALTY = 3
-"""A power outside CURVES is the law only if its miss is smaller than the best curve's by a factor
-of 1 + ODD_POWER_PENALTY.
+"""A power outside CURVES is chosen only if the fit of the best curve misses by more than
+1 + ODD_POWER_PENALTY times as much (`miss`).
 """
 
 MIN_LEADING_SHARE = 0.1

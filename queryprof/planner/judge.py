@@ -260,8 +260,8 @@ class Executor:
 
         Returns:
             By copy: the shortest time (ns) of all rounds, VM steps, page fetches (None if unknown),
-                rows, and a hash of the unordered rows. Rounds end early after `enough_ns`. A round
-                is interrupted after `limit_ns`, which then is its time.
+                rows, and a hash of the unordered rows. Rounds end early after `enough_ns`. If a
+                first execution takes `limit_ns`, each result is (limit_ns, None, None, 0, "").
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()

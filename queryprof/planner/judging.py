@@ -27,7 +27,7 @@ BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
 EMPTY has only the schema. If BEFORE and AFTER are samples, WHOLE has all rows.
 """
 
-COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
+COPY_NAMES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
 
 UNLIMITED_NS = float("inf")
 
@@ -209,7 +209,7 @@ class Judge:
         if not self._directory:
             self._directory = self._folder.enter_context(temporary_folder())
         size = int(self._ask("copy_database", address, name, self._directory))
-        if address not in COPIES:
+        if address not in COPY_NAMES:
             self._taken = (address, name)
         return size
 

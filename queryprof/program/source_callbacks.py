@@ -29,7 +29,9 @@ IN_C = frozenset({"Row", "bytes", "bytearray", "str"})
 
 @cache
 def driver_callbacks(text: str) -> tuple[tuple[int, str], ...]:
-    """Return each line that gives a function to a driver, and the method or attribute."""
+    """Return each place that registers a function with a driver: its line, and the method or
+    attribute.
+    """
     names = {*REGISTRATIONS, *FACTORIES, TYPES}
     tree = parse_source(text) if any(name in text for name in names) else None  # parsing is slow
     found: list[tuple[int, str]] = []

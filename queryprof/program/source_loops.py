@@ -25,11 +25,13 @@ generator expressions have such a frame.
 EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", "fetchall"})
 """Driver methods that execute statements or fetch rows (PEP 249, aiosqlite)."""
 
+ITERATES = frozenset({"__iter__", "__aiter__"})
+"""Methods that Python calls to iterate over an object, such as a lazy query."""
+
 WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
 """Methods that wait for work or for a time to pass. A `get()` without a key also waits, because it
 is a queue's method.
 """
-
 
 TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
 """Methods that take an item from a queue or channel, without an argument."""
@@ -268,13 +270,14 @@ def _calls_per_item(
         return True
     if isinstance(node, ast.GeneratorExp):
         return False
-    once = {id(one) for one in ast.walk(node.generators[0].iter)}
+    once = {id(one) for one in (node, node.generators[0], *ast.walk(node.generators[0].iter))}
     again = [one for one in ast.walk(node) if id(one) not in once]
+    if names <= ITERATES:
+        return any(map(_may_iterate, again))
     named = _count_names(again)
     if named.keys() & names:
         return True
-    is_beside = any(in_line[name] > named[name] for name in names)
-    return not is_beside and any(map(_may_execute, again))
+    return not any(in_line[one] > named[one] for one in names) and any(map(_may_execute, again))
 
 
 def _may_execute(node: ast.AST) -> bool:
@@ -286,6 +289,11 @@ def _may_execute(node: ast.AST) -> bool:
     return isinstance(node, ast.Call | ast.Await) or (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
     )
+
+
+def _may_iterate(node: ast.AST) -> bool:
+    """Return whether a part of an expression may iterate over an object."""
+    return isinstance(node, ast.comprehension | ast.Call | ast.Starred | ast.In | ast.NotIn)
 
 
 def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:

@@ -207,7 +207,7 @@ class RecordingStart:
             target=lambda: TraceTarget(
                 path,
                 self._path if self._owner is None else None,
-                family=runner.directory if runner else _runner_value(value),
+                family=runner.directory if runner else _family_path(value),
                 even_if_empty=not self.is_child,
                 is_collected=runner is not None,
             ),
@@ -332,7 +332,7 @@ def _names_trace(value: str) -> bool:
     return "." in value or os.sep in value or _has_trace_per_process(value)
 
 
-def _runner_value(value: str) -> str | None:
+def _family_path(value: str) -> str | None:
     return None if _has_trace_per_process(value) else os.path.abspath(value)
 
 

@@ -104,9 +104,10 @@ def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator
     """Yield the result of the comparison with the baseline; for `save` see why_lines."""
     worse = sum(bool(found["causes"]) for found in calls.values())
     if number := baseline.compared(calls):
-        does = "does" if worse == 1 else "do"
+        is_or_are = "is" if worse == 1 else "are"
         yield (
-            f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does} more"
+            f"{counted(number, 'test')} compared with the baseline: {worse or 'none'}"
+            f" {is_or_are} worse"
         )
     if worse and (line := baseline.other_versions()):
         yield line

@@ -55,6 +55,28 @@ def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
     assert inside.line == 7
 
 
+ITERATED = """def f(books):
+    x = [[b.title, b.author.name] for b in books]
+    x = {b.id: b.author.name.upper for b in books if b.author.name}
+    x = [b.name + x for b in books for x in b.author.names]
+    x = [list(b.author.books) for b in books]
+    x = [[*b.author.books] for b in books]
+    x = [1 in b.author.books for b in books]
+    x = [[c.name for c in b.author.books] for b in books]
+"""
+
+
+@pytest.mark.parametrize("called", ["__iter__", "__aiter__"])
+def test_reading_an_attribute_iterates_over_nothing(tmp_path: Path, called: str) -> None:
+    """So the iterated query is the one before the comprehension, and runs once."""
+    file = tmp_path / "app.py"
+    file.write_text(ITERATED)
+    sources = Sources({str(file): [sha256(ITERATED.encode()).hexdigest()]})
+    found = [sources.loop_at(Frame("f", str(file), line), called) for line in range(2, 9)]
+    assert [bool(one) for one in found] == [False, False, True, True, True, True, True]
+    assert sources.loop_at(Frame("f", str(file), 2), "__get__")
+
+
 WORKERS = """async def worker(queue):
     while True:
         item = await queue.get()

@@ -144,4 +144,4 @@ def test_a_test_that_fails_for_a_finding_is_compared_too(run: Run) -> None:
     result = run("--queryprof-check", "-o", "queryprof_fail_on=n_plus_one")
     assert result.returncode == 1
     assert "N+1 query" in result.stdout
-    assert "none do more" not in result.stdout
+    assert "none are worse" not in result.stdout

@@ -151,10 +151,10 @@ def test_a_check_prints_what_it_compared(run: Run) -> None:
     suite()
     run("--queryprof-save")
     result = run("--queryprof-check")
-    assert "4 tests compared with the baseline: none do more" in result.stdout
+    assert "4 tests compared with the baseline: none are worse" in result.stdout
     suite(times=7, index="")
     result = run("--queryprof-check", "-rf")
-    assert "4 tests compared with the baseline: 3 do more" in result.stdout
+    assert "4 tests compared with the baseline: 3 are worse" in result.stdout
     assert "test_suite.py::test_load - Failed: does more database work than its" in result.stdout
     assert "the baseline is of" not in result.stdout
 

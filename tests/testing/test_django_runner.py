@@ -83,13 +83,13 @@ def test_one_baseline_serves_both_runners(baseline):
         "shop/tests.py::Failing::test_own",
     }
     checked = run_pytest("--queryprof-check")
-    assert "4 tests compared with the baseline: none do more" in checked.stdout
+    assert "4 tests compared with the baseline: none are worse" in checked.stdout
     BASELINE.unlink()
     assert run_pytest("--queryprof-save").returncode == 0
     assert BASELINE.read_bytes() == by_django
     done = manage("--queryprof-check")
     assert (done.returncode, done.stderr.count("OK")) == (0, 1)
-    assert "4 tests compared with the baseline: none do more" in done.stdout
+    assert "4 tests compared with the baseline: none are worse" in done.stdout
 
 
 @pytest.mark.parametrize("parallel", [(), ("--parallel", "2")])
@@ -102,7 +102,7 @@ def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
     assert "does more database work than its baseline: a new statement" in done.stderr
     assert "20 x books.<locals>.<genexpr> shop/urls.py:8" in done.stderr
     assert "django_runner.py" not in done.stderr
-    assert "4 tests compared with the baseline: 2 do more" in done.stdout
+    assert "4 tests compared with the baseline: 2 are worse" in done.stdout
     assert "to accept this, run manage.py test --queryprof-save" in done.stdout
 
 

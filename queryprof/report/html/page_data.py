@@ -263,8 +263,8 @@ class _PageDataBuilder:
                 f"{loop.kind} in {loop.thread.name}: ran {duration(loop.run_ns)}{busy},"
                 f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
             ),
-            "timer": _curve_points(loop.timer_lag),
-            "beat": _curve_points(loop.beat_lag),
+            "timer": _curve_columns(loop.timer_lag),
+            "beat": _curve_columns(loop.beat_lag),
             "events": self._spans.stalls(loop),
             "stalls": [
                 {
@@ -342,7 +342,7 @@ def _start_time_utc(processes: Sequence[Process]) -> str:
     return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
 
-def _curve_points(distribution: Distribution) -> tuple[list[int], list[float]]:
+def _curve_columns(distribution: Distribution) -> tuple[list[int], list[float]]:
     points = list(cumulative_shares(distribution))
     return [ns for ns, _ in points], [round(share, 5) for _, share in points]
 

@@ -11,7 +11,7 @@ from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.totals import Totals, add_aggregates
-from queryprof.analysis.units import average, count, counted, duration, each_of_in_words, percent
+from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.findings.finding import CATEGORIES, Finding
 
 NOTABLE_PART = 0.05
@@ -97,9 +97,12 @@ def _total_vm_steps(report: Report) -> int | None:
 
 def repeat_in_words(found: RepeatSummary) -> str:
     """Return how often a query ran in one span."""
+    each = average(round(found.each, 1))
+    if found.spans == 1:
+        return f"{each} times in a span {found.span}: a query in a loop?"
     return (
-        f"{average(round(found.each, 1))} times in {each_of_in_words(found.spans, 'span')}"
-        f" {found.span} (up to {count(found.most)} in one span): a query in a loop?"
+        f"{each} times per span on average, in {count(found.spans)} spans {found.span} (up to"
+        f" {count(found.most)} in one): a query in a loop?"
     )
 
 
