@@ -94,7 +94,9 @@ def read_scenario(path: str) -> Scenario:
 
 def _parse_groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     if not isinstance(table, dict) or not table:
-        raise QueryprofError(f"{path}: needs [groups]: names with numbers of processes")
+        raise QueryprofError(
+            f"{path}: add [groups], with a line NAME = NUMBER_OF_PROCESSES for each group"
+        )
     for name, processes in table.items():
         if not GROUP.fullmatch(name):
             raise QueryprofError(

@@ -17,8 +17,8 @@ from queryprof.findings.heavy_causes import SERVERS
 from queryprof.findings.indexes import uses_excess_vm_steps
 from queryprof.findings.libraries import is_unknown_library
 from queryprof.findings.maintenance import is_maintenance
-from queryprof.findings.n_plus_one import FEW
 from queryprof.findings.program import Program
+from queryprof.findings.span_repeats import FEW
 from queryprof.operations import STATEMENT_OPERATIONS
 
 CONNECT = "(connect)"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY, PASS_THROUGH_LIBRARIES
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.units import average, counted, duration, each_of_in_words, shorten
+from queryprof.analysis.units import average, counted, duration, shorten
 from queryprof.findings import shares
 from queryprof.findings.aggregates import aggregates_at_once
 from queryprof.findings.finding import UNKNOWN_ITEMS, Finding, Severity, first_text_if_true
@@ -42,20 +42,22 @@ from queryprof.findings.loop_shapes import (
 )
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
+from queryprof.findings.span_repeats import (
+    FEW,
+    ROWS,
+    repeats_by_statement_site,
+    repeats_outside_or_in_each_span,
+)
 from queryprof.findings.units_of_work import IN_A_REQUEST, is_in_request
 from queryprof.findings.whole import PROGRAM_BUSY_TIME
-from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
-
-FEW = 20
-"""A loop with fewer executions is cheap."""
 
 SPREAD = 0.1
 """The largest relative difference between a query's executions and the rows of its parent query."""
 
-ROWS, LOADED = 5, 2
-"""The fewest executions of a query for each execution of its parent query. The second limit applies
-if an ORM's note names the class of the parent's rows.
+LOADED = 2
+"""The fewest executions of a query for each execution of its parent query, if an ORM's note names
+the class of the parent's rows. Otherwise ROWS.
 """
 
 POINT_ROWS = 1000
@@ -125,10 +127,11 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
         parent = parent_query(program, group)
         if loop and parent and calls_query_and_parent(loop, group, parent):
             loop = None  # the real loop is in a template or library
-        outside = group.executions_outside_spans >= FEW
-        is_sure = bool(in_spans or (outside and (parent or _loads_lazily(program, group))))
+        repeats = repeats_outside_or_in_each_span(program, group)
+        is_child = parent and group.totals.executions >= FEW
+        is_sure = bool(in_spans or is_child or (repeats and _loads_lazily(program, group)))
         chooses = bool(loop) and (group.clauses.chooses or loads_by_position(program, group))
-        if is_sure != surely or not (is_sure or (outside and chooses)):
+        if is_sure != surely or not (is_sure or (repeats and chooses)):
             continue
         if is_sure or not _needs_each_query(program, group):
             if IN_TEMPLATE in (program.library_note(group) or ""):
@@ -240,10 +243,9 @@ def _loop_evidence(
     yield f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"
     yield from unusual_library_work(program, group)
     if in_spans:
-        yield (
-            f"{average(in_spans.each)} times in {each_of_in_words(in_spans.spans, 'span')}"
-            f" called {in_spans.span}"
-        )
+        several = f" per span on average, in {in_spans.spans:,} spans called"
+        where = " in a span called" if in_spans.spans == 1 else several
+        yield f"{average(in_spans.each)} times{where} {in_spans.span}"
     if parent:
         yield (
             f"{'once' if parent.rows == runs else 'about once'} per row of"
@@ -264,22 +266,6 @@ def _compares_patterns_alone(group: StatementGroup) -> bool:
     """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
-
-
-def repeats_by_statement_site(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
-    """Return the queries that repeat in spans by statement and line, summed over call paths."""
-    spans = {found.span.name: found.span.count for found in program.report.spans}
-    repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
-    for found in program.report.repeats:
-        known = repeated.setdefault((found.statement, found.site.frame), found)
-        if known is not found and known.span == found.span:
-            repeated[found.statement, found.site.frame] = replace(
-                known,
-                spans=min(spans[known.span], known.spans + found.spans),
-                executions=known.executions + found.executions,
-                most=max(known.most, found.most),
-            )
-    return repeated
 
 
 def parent_query(program: Program, group: StatementGroup) -> StatementGroup | None:
@@ -342,7 +328,7 @@ def _lazy_load_note(program: Program, group: StatementGroup, owner: str) -> str:
         is_outer = note.startswith(LAZY + MANY) or (
             note.startswith(LAZY) and program.reads_class(one, owner)
         )
-        if is_outer and one.executions_outside_spans >= FEW:
+        if is_outer and repeats_outside_or_in_each_span(program, one):
             return note
     return ""
 

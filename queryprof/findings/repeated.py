@@ -13,8 +13,9 @@ from queryprof.findings.finding import Finding, Severity, first_text_if_true
 from queryprof.findings.groups import StatementGroup
 from queryprof.findings.heavy_causes import python_calls_evidence
 from queryprof.findings.loop_shapes import loads_by_position
-from queryprof.findings.n_plus_one import FEW, parent_query
+from queryprof.findings.n_plus_one import parent_query
 from queryprof.findings.program import Program
+from queryprof.findings.span_repeats import FEW
 from queryprof.findings.units_of_work import (
     IN_A_READER,
     IN_A_REQUEST,

@@ -12,13 +12,14 @@ from queryprof.findings.heavy_causes import is_slow_on_server
 from queryprof.findings.libraries import ONE_CHANGE, ONE_DELETE, ONE_INSERT
 from queryprof.findings.library_calls import batched_call_advice
 from queryprof.findings.line_words import line_time_in_words
-from queryprof.findings.n_plus_one import (
-    FEW,
-    parent_query,
-    repeats_by_statement_site,
-)
+from queryprof.findings.n_plus_one import parent_query
 from queryprof.findings.program import Program
 from queryprof.findings.side_by_side import parallel_threads_doubt, share_without_waits
+from queryprof.findings.span_repeats import (
+    FEW,
+    repeats_by_statement_site,
+    repeats_outside_or_in_each_span,
+)
 from queryprof.findings.transactions import has_own_commits
 
 MAX_ROWS = 2
@@ -204,7 +205,7 @@ def _groups_in_row_loops(program: Program, verbs: tuple[str, ...]) -> Iterator[S
         if group.verb not in verbs or runs < FEW or group.rows > MAX_ROWS * runs:
             continue  # few executions, or many rows each
         in_loop = (group.statement, group.site.frame) in repeated or (
-            program.innermost_loop(group) and group.executions_outside_spans >= FEW
+            program.innermost_loop(group) and repeats_outside_or_in_each_span(program, group)
         )
         if in_loop and not program.belongs_to_other_call(
             group

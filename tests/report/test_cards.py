@@ -146,7 +146,7 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
         spans=(span,),
     )
     (found,) = findings(profile)
-    assert "40 times in each of 51 spans called req" in found.evidence
+    assert "40 times per span on average, in 51 spans called req" in found.evidence
     assert saving_in_words(found).endswith(" (4.0% of the spans' time)")
 
 
