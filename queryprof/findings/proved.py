@@ -117,13 +117,15 @@ def _with_reason(finding: Finding, reason: str | None) -> Finding:
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
     if proof is None or finding.category not in INDEXABLE_CATEGORIES:
         return finding
+    used = [one for one in advice.changes if one.index in proof.uses]
     if not proof.is_proved and proof.doubt:  # the measurement is not certain
-        return replace(finding, fix=f"{finding.fix} Measured on a copy: {proof_in_words(proof)}.")
+        measured = f"{finding.fix} Measured on a copy: {proof_in_words(proof)}."
+        is_index = used and finding.code.startswith("CREATE")
+        code = " ".join(change.sql for change in used) if is_index else finding.code
+        return replace(finding, fix=measured, code=code)
     if not proof.is_proved:
         return _without_index(finding, advice)
-    changes = [one for one in advice.changes if one.index in proof.uses] or [
-        one for one in advice.changes if not one.index
-    ]
+    changes = used or [one for one in advice.changes if not one.index]
     if not changes:
         return finding
     proved = ", ".join([proof_in_words(proof), *costs_in_words(changes)])

@@ -101,6 +101,7 @@ def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
         page.ready()
         shown = page.locator("#proved").inner_text()
         for words in (
+            "Proved on a copy",
             "2 changes cut the recorded time from 36.0 ms to 9.01 ms",
             "SQLite 3.39.0",
             "chosen on a sample (one row in 12",

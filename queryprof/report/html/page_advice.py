@@ -7,7 +7,12 @@ from typing import Any
 from queryprof.findings.proved import speedup_factor
 from queryprof.model.advice import Advice, Proof
 from queryprof.report.html.numbers import TextNumbers
-from queryprof.report.text.advice import advice_cautions, change_in_words, saving_summary
+from queryprof.report.text.advice import (
+    advice_cautions,
+    advice_title,
+    change_in_words,
+    saving_summary,
+)
 
 MAX_PROOFS = 50
 
@@ -20,6 +25,7 @@ def advice_data(advice: Advice, numbers: TextNumbers) -> dict[str, Any]:
     ]
     changed.sort(key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))
     return {
+        "title": numbers.text_number(f"{advice_title(advice)} on a copy"),
         "summary": numbers.text_number(saving_summary(advice)),
         "cautions": [numbers.text_number(caution) for caution in advice_cautions(advice)],
         "left_ns": [round(ns) for ns in advice.curve_ns],

@@ -13,6 +13,7 @@ from queryprof.report.terminal.console import Text, console_for, heading_line, p
 from queryprof.report.terminal.sql import SqlText
 from queryprof.report.text.advice import (
     advice_cautions,
+    advice_title,
     change_in_words,
     proof_line,
     saving_summary,
@@ -25,9 +26,8 @@ MAX_REASONS = 5
 def print_advice(advice: Advice, file: TextIO | None = None, width: int | None = None) -> None:
     """Print the changes with their savings and costs, and the measurements of each statement."""
     console = console_for(file, width)
-    title = "Proved" if advice.proofs else "Not proved"
     parts: list[RenderableType] = [
-        heading_line(title),
+        heading_line(advice_title(advice)),
         Text(saving_summary(advice), overflow="fold"),
     ]
     parts += [
@@ -55,19 +55,14 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
         )
         for one in advice.not_measured[:MAX_REASONS]:
             parts.append(SqlText(one.statement, console.width - 7))
-            parts.append(
-                Text(
-                    f"     {one.reason} ({duration(one.recorded_ns)} recorded)",
-                    "dim",
-                    overflow="fold",
-                )
-            )
+            reason = f"{one.reason} ({duration(one.recorded_ns)} recorded)"
+            parts.append(Padding(Text(reason, "dim", overflow="fold"), (0, 0, 0, 5)))
     print_parts(console, parts)
 
 
 def _proof_lines(proof: Proof, width: int) -> RenderableType:
     style = "green" if proof.is_proved else "yellow"
     return Group(
-        Text(f"     {proof_line(proof)}", style, overflow="fold"),
+        Padding(Text(proof_line(proof), style, overflow="fold"), (0, 0, 0, 5)),
         Padding(SqlText(proof.statement, width - 9), (0, 0, 0, 7)),
     )

@@ -27,7 +27,6 @@ from queryprof.report.terminal.sql import SqlText
 COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
 SHOWN = 3
-LINE_PREFIXES = {"evidence": "", "fix": "-> ", "code": "   ", "doubt": ""}
 
 
 def print_findings(
@@ -77,7 +76,7 @@ def first_fixes(
         ]
         if with_code:
             lines = "\n".join(fix_code(finding)).splitlines()
-            inside += [Text(f"   {line}", STYLES["code"]) for line in lines]
+            inside += [_detail_line("code", line) for line in lines]
         if finding.doubt:
             inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
         parts += [_finding_heading(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
@@ -95,6 +94,11 @@ def _finding_heading(number: int, finding: Finding) -> RenderableType:
     )
 
 
+def _detail_line(kind: str, line: str) -> RenderableType:
+    text = Text("-> " * (kind == "fix") + line, STYLES[kind], overflow="fold")
+    return Padding(text, (0, 0, 0, 3)) if kind == "code" else text
+
+
 def finding_card(number: int, finding: Finding, places: Places, width: int) -> RenderableType:
     """Return a card: title and place, statement, evidence, fix."""
     inside: list[RenderableType] = [
@@ -102,9 +106,6 @@ def finding_card(number: int, finding: Finding, places: Places, width: int) -> R
     ]
     if finding.statement:
         inside.append(SqlText(finding.statement, width - 7))
-    inside += [
-        Text(LINE_PREFIXES[kind] + line, STYLES[kind], overflow="fold")
-        for kind, line in detail_lines(finding)
-    ]
+    inside += [_detail_line(kind, line) for kind, line in detail_lines(finding)]
     inside.append(Text(finding.identity, "dim"))
     return Group(Text(""), _finding_heading(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))

@@ -26,16 +26,31 @@ NOTHING_MEASURED = (
 NO_CHANGE_BUT = "Every index that saves time costs the other recorded statements more."
 
 
+def advice_title(advice: Advice) -> str:
+    """Return the title of the advice: "Proved" only if nothing that it saves is doubtful."""
+    if not advice.proofs:
+        return "Not proved"
+    return "Partly proved" if _unproved_ns(advice) else "Proved"
+
+
+def _unproved_ns(advice: Advice) -> float:
+    """Return the saved time of the statements whose improvement is not proved, in ns."""
+    savings = (one.recorded_ns - one.after_ns for one in advice.proofs if one.doubt and one.uses)
+    return sum(max(0.0, saved) for saved in savings)
+
+
 def saving_summary(advice: Advice) -> str:
-    """Return the saving of all changes together."""
+    """Return the saving of all changes together, and how much of it is not proved."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
         nothing = NO_INDEX if advice.rewrites else _no_change_sentence(advice)
         nothing = NO_CHANGE_BUT if advice.outweighed else nothing
         return f"{measured}. {nothing}" if advice.proofs else f"{measured}. {NOTHING_MEASURED}"
+    unproved = _unproved_ns(advice)
     return (
         f"{measured}: {counted(len(advice.changes), 'change')} cut the recorded time from"
         f" {duration(advice.before_ns)} to {duration(advice.after_ns)}"
+        + (f"; {duration(unproved)} of this is not proved" if unproved else "")
     )
 
 
@@ -57,9 +72,14 @@ def change_in_words(change: DatabaseChange, advice: Advice) -> str:
             f"+{duration(change.insert_ns)} per insert ({counted(change.inserts, 'insert')}"
             " recorded)"
         )
+    users = list(statements_using_index(change, advice))
+    if unproved := sum(bool(proof.doubt) for proof in users):
+        whole = unproved == len(users)
+        parts.append(
+            "not proved" if whole else f"not proved for {unproved} of {len(users)} statements"
+        )
     rewritten = {one.statement for one in advice.rewrites if not one.with_changes}
-    users = {proof.statement for proof in statements_using_index(change, advice)}
-    if users and users <= rewritten:
+    if users and {proof.statement for proof in users} <= rewritten:
         parts.append("not needed once its statement is rewritten")
     return ", ".join(parts)
 

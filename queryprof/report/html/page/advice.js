@@ -28,7 +28,7 @@ function advice() {
   const columns = [["statement", false], ["before", true], ["after", true], ["result", false]];
   return section(
     "proved",
-    "Proved on a copy",
+    text(a.title),
     h("p", {}, text(a.summary)),
     a.cautions.length > 0 &&
       h("ul", { class: "cautions" }, a.cautions.map((caution) => h("li", {}, text(caution)))),
