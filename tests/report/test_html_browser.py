@@ -112,6 +112,14 @@ def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
             "1.00 ms",
         ):
             assert words in shown, shown
+        for width in (1280, 400):
+            page.set_viewport_size({"width": width, "height": 800})
+            boxes = page.locator("#proved .what").evaluate_all(
+                "all => all.map(one => [one.scrollWidth, one.clientWidth])"
+            )
+            assert len(boxes) == 3
+            assert all(needed <= shown for needed, shown in boxes) or width == 400, boxes
+            assert all(shown > width / 2 for _, shown in boxes), boxes
         bars = page.locator("#proved .bar").evaluate_all("all => all.map(one => one.style.width)")
         assert bars == ["100%", "33.333%", "25%"]
         assert not page.console

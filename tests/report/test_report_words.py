@@ -97,3 +97,12 @@ def test_a_query_without_a_known_problem_is_nothing_to_do() -> None:
         print_report(report, text, 100, found)
         assert ("What to do" in text.getvalue()) == is_shown
         assert UNKNOWN_FAULT not in text.getvalue()
+
+
+def test_fixes_have_the_numbers_of_analyze() -> None:
+    """A finding without a fix is not shown, but counts."""
+    heavy = dataclasses.replace(finding(0.3, 300), category="heavy_query", fix=UNKNOWN_FAULT)
+    text = io.StringIO()
+    report = Report(profile_of(aggregate("SELECT 1")))
+    print_report(report, text, 100, (heavy, finding(0.2, 200)))
+    assert "What to do (1 more: queryprof analyze)\n  2  " in text.getvalue()

@@ -59,17 +59,21 @@ def print_findings(
 def first_fixes(
     findings: Sequence[Finding], places: Places, with_code: bool = False
 ) -> list[RenderableType]:
-    """Return the first findings that have a fix, for the first screen; [] if no finding has one."""
-    findings = [one for one in findings if not one.is_unexplained]
-    if not findings:
+    """Return the first findings that have a fix, for the first screen; [] if no finding has one.
+    Their numbers are those of `queryprof analyze`.
+    """
+    numbered = [pair for pair in enumerate(findings, 1) if not pair[1].is_unexplained]
+    if not numbered:
         return []
-    more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
+    shown, fixes = numbered[:SHOWN], [finding for _, finding in numbered]
+    left = len(findings) - len(shown)
+    more = f" ({left} more: queryprof analyze)" if left else ""
     parts: list[RenderableType] = [heading_line(f"What to do{more}")]
-    if line := combined_saving(findings):
+    if line := combined_saving(fixes):
         parts.append(Text(f"{line}."))
-    if line := server_hint(findings):
+    if line := server_hint(fixes):
         parts.append(Text(f"{line}.", "dim"))
-    for number, finding in enumerate(findings[:SHOWN], 1):
+    for number, finding in shown:
         inside = [
             Text(place_to_change(finding, places), "bold cyan", overflow="fold"),
             Text(f"-> {finding.fix}", "green", overflow="fold"),

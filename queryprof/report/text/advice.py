@@ -65,18 +65,18 @@ def change_in_words(change: DatabaseChange, advice: Advice) -> str:
     """Return the saving and cost of one change."""
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
     parts = [f"saves {duration(change.win_ns)} ({percent(share)})"]
+    users = list(statements_using_index(change, advice))
+    if unproved := sum(bool(proof.doubt) for proof in users):
+        whole = unproved == len(users)
+        parts.append(
+            "not proved" if whole else f"not proved for {unproved} of {len(users)} statements"
+        )
     if change.bytes:
         parts.append(f"+{format_bytes(change.bytes)}")
     if change.insert_ns is not None:
         parts.append(
             f"+{duration(change.insert_ns)} per insert ({counted(change.inserts, 'insert')}"
             " recorded)"
-        )
-    users = list(statements_using_index(change, advice))
-    if unproved := sum(bool(proof.doubt) for proof in users):
-        whole = unproved == len(users)
-        parts.append(
-            "not proved" if whole else f"not proved for {unproved} of {len(users)} statements"
         )
     rewritten = {one.statement for one in advice.rewrites if not one.with_changes}
     if users and {proof.statement for proof in users} <= rewritten:

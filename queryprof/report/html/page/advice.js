@@ -8,12 +8,8 @@ function advice() {
     h(
       "li",
       {},
+      h("span", { class: "bar", css: { width: `${a.left[at] * 100}%` } }),
       h("span", { class: "rank" }, at || ""),
-      h(
-        "span",
-        { class: "bars" },
-        h("span", { class: "bar", css: { width: `${a.left[at] * 100}%` } }),
-      ),
       h("span", { class: "right" }, duration(a.left_ns[at])),
       h("span", { class: "right dim wide" }, percent(a.left[at])),
       h("span", { class: "what" }, words),
@@ -32,12 +28,12 @@ function advice() {
     h("p", {}, text(a.summary)),
     a.cautions.length > 0 &&
       h("ul", { class: "cautions" }, a.cautions.map((caution) => h("li", {}, text(caution)))),
-    steps.length > 0 && h("div", { class: "card pareto" }, h("ol", {}, step(0, "as it is"), steps)),
+    steps.length > 0 && h("ol", { class: "card pareto" }, step(0, "without changes"), steps),
     steps.length > 0 &&
       h(
         "p",
         { class: "dim" },
-        "Bars: the remaining recorded time with this change and those above it.",
+        "Bars and figures: the recorded time that remains with this change and those above it.",
       ),
     a.proofs.length > 0 && plainTable(
       "Statements, before and after",
