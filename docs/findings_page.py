@@ -59,8 +59,8 @@ The saving is driver time. If your code calls an object mapper, it is the time o
   outside of spans, the share refers to the run.
 - Processes that run a query at the same time also save its time at the same time, so the saving is not their sum.
   Writes to SQLite wait for each other, and add up.
-- In a server without spans, and in a program that mostly waits for something else, shares refer to the program's busy
-  time.
+- In a server without spans, and in a program that mostly waits for something else, shares refer to the program's
+  [busy time](glossary.md).
 
 ## Accept a finding
 

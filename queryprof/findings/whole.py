@@ -12,7 +12,7 @@ RUN = "run"
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
 SERVER_BUSY_TIME = "busy time"
-PROGRAM_BUSY_TIME = "time that the program was busy"
+PROGRAM_BUSY_TIME = "program's busy time"
 
 MOSTLY_WAITING = 0.5
 """A program that is busy for a smaller share of its run mostly waits, for example for a scheduler

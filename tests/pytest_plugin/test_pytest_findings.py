@@ -107,7 +107,7 @@ def test_the_failure_shows_what_to_do(run: Run) -> None:
         "-> Fetch all rows before the loop",
         "it reads all of book",
         "CREATE INDEX book_author_id ON book (author_id);",
-        "docs/findings.md#full_scan",
+        "(to accept this finding, add it to `accepted` of [tool.queryprof])",
     ):
         assert line in shown, line
 

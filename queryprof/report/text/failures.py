@@ -88,7 +88,7 @@ def _finding_lines(found: Finding) -> list[str]:
         *(f"  {line}" for line in found.evidence),
         f"  -> {found.fix}",
         *(f"     {line}" for line in code),
-        f"  {found.identity}: docs/findings.md#{found.category}",
+        f"  {found.identity} (to accept this finding, add it to `accepted` of [tool.queryprof])",
     ]
 
 
