@@ -10,6 +10,7 @@ import click
 
 from queryprof.cli.output import allow_closed_output
 from queryprof.cli.proving import check_proving, prove_advice, proving_options
+from queryprof.cli.reading import trace_argument
 from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import NO_SERVER
 
@@ -30,7 +31,7 @@ FAIL_ON = ("high", "medium", "any", "none")
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@trace_argument
 @click.option(
     "--db",
     "databases",

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+import click
+
 from queryprof.cli.signals import SignalForwarding
 from queryprof.errors import QueryprofError
 
@@ -82,10 +84,20 @@ def run_command(
 
 def _not_found_message(name: str) -> str:
     if name.startswith("-"):
-        return f"{name}: no such option of run; see queryprof run --help"
+        return f"{name}: no such option of run;{_similar_option(name)} see queryprof run --help"
+    if os.path.isdir(name):
+        return f"{name}: is a directory without __main__.py"
     if os.path.exists(name):
         return f"{name}: neither a command nor a Python script (its name must end in .py)"
     return f"{name}: no such {'file' if name.endswith('.py') else 'command'}"
+
+
+def _similar_option(name: str) -> str:
+    from difflib import get_close_matches
+
+    context = click.get_current_context(silent=True)
+    known = [option for one in context.command.params for option in one.opts] if context else []
+    return "".join(f" did you mean {one}?" for one in get_close_matches(name, known, 1))
 
 
 def _start_command(
@@ -104,9 +116,9 @@ def _start_command(
             close_fds=False,
             preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
         )
-    except FileNotFoundError as error:
-        raise QueryprofError(_not_found_message(arguments[0])) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) or os.path.isdir(arguments[0]):
+            raise QueryprofError(_not_found_message(arguments[0])) from error
         raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 
 

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from queryprof.cli.reading import trace_argument
+
 SUFFIXES = {
     "pstats": ".prof",
     "speedscope": ".speedscope.json",
@@ -18,7 +20,7 @@ PSTATS_NODES = 1000
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@trace_argument
 @click.option(
     "--format",
     "form",

@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from queryprof.cli.proving import BUDGET_S, PROVE, check_proving, prove_advice
+from queryprof.cli.reading import trace_argument
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ MAX_BOTTLENECKS = 1000
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@trace_argument
 @click.option(
     "-o",
     "--output",

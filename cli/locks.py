@@ -21,7 +21,7 @@ MAGIC = b"SQLite format 3\0"
 @click.command()
 @click.argument("file", type=click.Path())
 def locks(file: str) -> None:
-    """Show who holds a database's locks now, or who held the locks in a trace.
+    """Show who holds a database's locks, or who held them in a trace.
 
     For a process that queryprof records, it also prints the line and the statement that took the
     write lock.

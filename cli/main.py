@@ -57,7 +57,9 @@ class Commands(LazyGroup):
                 f"Did you mean {like}?"
                 for like in get_close_matches(args[0], self.list_commands(ctx), 1)
             ]
-            if args[0].endswith(".py"):
+            if args[0] == "help":
+                more = [f"For help: {' '.join(['queryprof', *args[1:2], '--help'])}"]
+            elif args[0].endswith(".py"):
                 more.append(f"To record a program: queryprof run {args[0]}")
             elif os.path.isfile(args[0]):
                 more.append(f"To read a trace: queryprof report {args[0]}")

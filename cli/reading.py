@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queryprof.model import Profile
 
@@ -18,6 +18,22 @@ MANY_PROCESSES, MANY_SUMS = 100, 200_000
 """A trace with more processes and more aggregates than these limits loads slowly. `queryprof merge
 --collapse` makes a trace with the same totals that loads quickly.
 """
+
+
+def trace_argument(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the argument FILE: a trace, or a directory or pattern of traces."""
+    return click.argument(
+        "file", nargs=-1, required=True, type=click.Path(), metavar="FILE", callback=_only_file
+    )(command)
+
+
+def _only_file(context: click.Context, _: click.Parameter, files: tuple[str, ...]) -> str:
+    if len(files) > 1:
+        raise click.UsageError(
+            f"{context.info_name} reads one trace; to read several together, merge them:"
+            f" queryprof merge all.qprof {' '.join(files)}"
+        )
+    return files[0]
 
 
 class SkippedInputNotes:

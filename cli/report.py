@@ -11,6 +11,7 @@ import click
 
 from queryprof.analysis.totals import SORT_KEYS
 from queryprof.analysis.views import DIMENSIONS
+from queryprof.cli.reading import trace_argument
 
 if TYPE_CHECKING:
     from queryprof.analysis.report import Report
@@ -38,7 +39,7 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@trace_argument
 @click.option(
     "--by",
     "dimension",

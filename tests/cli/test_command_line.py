@@ -123,7 +123,10 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
     [
         (("run", "no-such-command"), "no-such-command: no such command"),
         (("run", "no_such.py"), "no_such.py: no such file"),
-        (("run", "--no-reprot", "x.py"), "--no-reprot: no such option of run"),
+        (
+            ("run", "--no-reprot", "x.py"),
+            "--no-reprot: no such option of run; did you mean --no-report? see",
+        ),
         (("run", "-m"), "run -m: needs a module after it"),
         (("run",), "Missing argument"),
         (("report",), "Missing argument"),
@@ -131,6 +134,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
         (("report", "x.qprof", "--top", "0"), "0 is not in the range"),
         (("nonsense",), "No such command"),
         (("repport",), "Did you mean report?"),
+        (("help", "report"), "For help: queryprof report --help"),
         (("app.py",), "To record a program: queryprof run app.py"),
         (("x.qprof",), "To read a trace: queryprof report x.qprof"),
         (("export", "x.qprof"), "speedscope (queryprof export --help)"),
