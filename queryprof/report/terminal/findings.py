@@ -74,7 +74,7 @@ def first_fixes(
     if line := server_hint(fixes):
         parts.append(Text(f"{line}.", "dim"))
     for number, finding in shown:
-        inside = [
+        inside: list[RenderableType] = [
             Text(place_to_change(finding, places), "bold cyan", overflow="fold"),
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
