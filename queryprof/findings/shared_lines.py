@@ -56,7 +56,7 @@ class SharedLines(RepeatingLoops):
             return one > other
         if least < most:
             return self._statement_rank(group) == most
-        return group.cost_ns > first.cost_ns
+        return group.steady_ns > first.steady_ns
 
     def _statement_rank(self, group: StatementGroup) -> int:
         """Return a statement's importance among the statements that a library executes in one

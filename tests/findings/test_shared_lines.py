@@ -144,3 +144,18 @@ def test_the_other_queries_of_a_line_are_shown(count: int, is_reported: bool) ->
     )
     assert found.statement == READ
     assert (f"the line runs another query equally often: {other}" in found.evidence) == is_reported
+
+
+@pytest.mark.parametrize("longer_line", [READ, "SELECT sqlite_compileoption_used(?)"])
+def test_the_query_with_more_driver_time_is_chosen(longer_line: str) -> None:
+    """Django asks SQLite for its options when a thread first connects. The line's time is the same
+    for both queries, but for chance.
+    """
+    options = "SELECT sqlite_compileoption_used(?)"
+    long, short = (
+        loop(one, 60, 60, others=60, pass_ns=(201 if one == longer_line else 200) * MS // 100)
+        for one in (READ, options)
+    )
+    short = (short[0]._replace(self_ns=MS // 10, total_ns=MS // 10), short[1])
+    found = findings(called(profile(long, short), "__iter__"))
+    assert {one.statement for one in found} == {READ}
