@@ -104,7 +104,7 @@ class TestRecorder:
         self._saves: bool = config.getoption("queryprof_save") or bool(second_run)
         self._verifies: bool = config.getoption("queryprof_verify") and not second_run
         self._checks: bool = config.getoption("queryprof_check") and not self._saves
-        self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
+        self._lists: bool = config.getoption("queryprof")
         self._known_gate: Gate | None = None
         if self._saves or self._checks:
             self._gate()  # raises an error now if the baseline cannot be read
@@ -294,15 +294,13 @@ class TestRecorder:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._shows or hasattr(self._config, "workerinput"):
+        is_wanted = self._lists or self._saves or self._checks
+        if not is_wanted or hasattr(self._config, "workerinput"):
             return
         out = terminalreporter
         out.section("queryprof")
-        for line in (
-            *most_lines(self._calls, self._fixtures),
-            *sign_lines(self._calls),
-            *why_lines(self._calls, SAVE),
-        ):
+        listed = [*most_lines(self._calls, self._fixtures), *sign_lines(self._calls)]
+        for line in (*(listed if self._lists else ()), *why_lines(self._calls, SAVE)):
             write_line(out, line)
         self._write_baseline(out)
 

@@ -69,12 +69,14 @@ def sign_lines(calls: Calls) -> Iterator[str]:
 
 
 def why_lines(calls: Calls, save: str) -> Iterator[str]:
-    """Yield why tests failed against the baseline, listing each cause once.
+    """Yield why tests failed against the baseline, listing each cause once. The causes of a single
+    test are in its failure already.
 
     Args:
         save: the command that saves the baseline.
     """
-    if not any(found["causes"] for found in calls.values()):
+    failed = sum(bool(found["causes"]) for found in calls.values())
+    if not failed:
         return
     from queryprof.report.text.causes import WorseStatement, cause_lines
 
@@ -83,9 +85,9 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
         for nodeid, found in calls.items()
         for statement, reasons, why, place in found["causes"]
     ]
-    yield "more than in the baseline"
-    for line in cause_lines(causes):
-        yield f"  {line}"
+    if failed > 1:
+        yield "more than in the baseline"
+        yield from (f"  {line}" for line in cause_lines(causes))
     yield f"to accept this, run {save} and commit the baseline"
 
 
