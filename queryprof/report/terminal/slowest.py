@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -10,13 +11,15 @@ from rich.padding import Padding
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
-from queryprof.model import Exemplar
+from queryprof.model import Exemplar, Frame
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, print_parts
 from queryprof.report.terminal.sql import SqlText
 
 SHOWN = 10
-FRAMES = 8
+FRAMES, OWN_FRAMES = 8, 4
+"""Maximum number of frames shown of a stack: all frames, and those of the program."""
+
 NOTHING_RAN = "No slow execution was kept."
 
 
@@ -46,7 +49,20 @@ def _exemplar_card(number: int, one: Exemplar, places: Places, width: int) -> Re
     inside: list[RenderableType] = [SqlText(one.sql or one.statement, width - 7)]
     if one.parameters:
         inside.append(Text(f"parameters {one.parameters}", "dim", overflow="fold"))
-    inside += [Text(places.frame_text(frame), "cyan", overflow="fold") for frame in frames[:FRAMES]]
-    if len(frames) > FRAMES:
-        inside.append(Text(f"... ({len(frames) - FRAMES} more frames)", "dim"))
+    before = -1
+    for place in [*_shown_places(frames), len(frames)]:
+        if place > before + 1:
+            inside.append(Text(f"... ({counted(place - before - 1, 'more frame')})", "dim"))
+        if place < len(frames):
+            inside.append(Text(places.frame_text(frames[place]), "cyan", overflow="fold"))
+        before = place
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _shown_places(frames: Sequence[Frame]) -> list[int]:
+    """Return the places of the frames to show: the program's innermost frames, then the innermost
+    other frames.
+    """
+    own = [place for place, frame in enumerate(frames) if frame.kind == "user"][:OWN_FRAMES]
+    others = [place for place in range(len(frames)) if place not in own]
+    return sorted([*own, *others[: FRAMES - len(own)]])
