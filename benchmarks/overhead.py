@@ -163,7 +163,7 @@ CASES: dict[str, Case] = {
     "transactions of 10 statements on a file": mixed_on_a_file,
     "SQLAlchemy Core, select by primary key": sqlalchemy_core,
     "APSW, point select": apsw_point_select,
-    "APSW, the same on one cursor": apsw_on_one_cursor,
+    "APSW, point select on one cursor": apsw_on_one_cursor,
     "APSW, iteration of 1,000 rows": apsw_rows,
 }
 OF_OTHER_DRIVERS = {name for name in CASES if name.startswith(("APSW", "SQLAlchemy"))}

@@ -90,7 +90,7 @@ class AsyncioLoop:
         _core.clear_handle_types()
 
     def _adopt(self, running: AbstractEventLoop) -> None:
-        """Measure a loop that already runs in this thread."""
+        """Measure a loop that was already running when the recording started."""
         if not _core.is_on() or not _core.register_running_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is self._time:

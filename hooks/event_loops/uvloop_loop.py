@@ -48,6 +48,6 @@ class UvloopLoop:
         self._replaced.undo()
 
     def _adopt(self, running: AbstractEventLoop) -> None:
-        """Measure a loop that already runs in this thread."""
+        """Measure a loop that was already running when the recording started."""
         if _core.is_on() and _core.register_running_loop(KIND, running, False, True):
             start_heartbeat(running)

@@ -20,7 +20,7 @@ def search_workers(
     `most_intervals` times.
 
     Returns:
-        The operations per second for each number of workers, and the best number.
+        The executions per second for each number of workers, and the best number.
 
     Raises:
         ProofError: a replay fails.

@@ -106,10 +106,10 @@ def print_workers(
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Print the operations per second by number of workers, and the best number."""
+    """Print the executions per second by number of workers, and the best number."""
     console = console_for(file, width)
     most = max((point.operations for point in points), default=1.0) or 1.0
-    parts: list[RenderableType] = [heading_line("Operations per second, by number of workers")]
+    parts: list[RenderableType] = [heading_line("Executions per second, by number of workers")]
     for point in points:
         bar = "█" * max(1, round(BAR * point.operations / most))
         half = f" ± {point.half_width:,.0f}" if point.half_width is not None else ""
@@ -120,7 +120,7 @@ def print_workers(
         parts.append(
             Text(
                 f"More workers are slower: {last.workers} workers complete"
-                f" {percent(1 - last.operations / top.operations)} fewer operations per second than"
+                f" {percent(1 - last.operations / top.operations)} fewer executions per second than"
                 f" {top.workers}. A database has one writer at a time.",
                 "yellow",
                 overflow="fold",
