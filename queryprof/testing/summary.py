@@ -69,14 +69,12 @@ def sign_lines(calls: Calls) -> Iterator[str]:
 
 
 def why_lines(calls: Calls, save: str) -> Iterator[str]:
-    """Yield why tests failed against the baseline, listing each cause once. The causes of a single
-    test are in its failure already.
+    """Yield why tests failed against the baseline, listing each cause once with its plans.
 
     Args:
         save: the command that saves the baseline.
     """
-    failed = sum(bool(found["causes"]) for found in calls.values())
-    if not failed:
+    if not any(found["causes"] for found in calls.values()):
         return
     from queryprof.report.text.causes import WorseStatement, cause_lines
 
@@ -85,9 +83,8 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
         for nodeid, found in calls.items()
         for statement, reasons, why, place in found["causes"]
     ]
-    if failed > 1:
-        yield "more than in the baseline"
-        yield from (f"  {line}" for line in cause_lines(causes))
+    yield "more than in the baseline"
+    yield from (f"  {line}" for line in cause_lines(causes))
     yield f"to accept this, run {save} and commit the baseline"
 
 

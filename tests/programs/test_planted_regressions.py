@@ -143,7 +143,7 @@ REGRESSIONS = {
     "an ORDER BY without its index": (
         Change("ON orders (customer, day)", "ON orders (customer)"),
         'return shop.execute(\n        "SELECT id, day FROM orders',
-        "SQLite sorts for ORDER BY each time",
+        "SQLite now sorts for ORDER BY each time",
     ),
     "a doubled executemany": (
         Change(

@@ -166,17 +166,6 @@ def test_only_the_listing_lists_all_tests(run: Run) -> None:
     assert "most executions" not in run("--queryprof-check").stdout
 
 
-def test_the_causes_of_several_tests_are_listed_once_more(run: Run) -> None:
-    """Those of a single test are in its failure. Both end with how to accept them."""
-    suite()
-    run("--queryprof-save")
-    suite(times=7, index="")
-    for selected, is_listed in (("test_load", False), ("test_", True)):
-        shown = run("--queryprof-check", "-k", selected).stdout
-        assert ("more than in the baseline\n" in shown) == is_listed
-        assert "to accept this, run" in shown
-
-
 @pytest.mark.parametrize("key", ["python_version", "sqlite_version"])
 @pytest.mark.repeats
 def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
