@@ -9,7 +9,7 @@ from queryprof.sql.tokens import tokens_of
 AGGREGATE_NAMES = frozenset({"avg", "count", "max", "min", "sum"})
 
 LITERALS = ("parameter", "number")
-"""Token kinds that are taken to be never NULL as the argument of count()."""
+"""Kinds of tokens that are assumed never to be NULL as the argument of count()."""
 
 EQUAL, BELOW, ABOVE = {"=", "==", "IN", "IS"}, {"<", "<="}, {">", ">="}
 

@@ -24,10 +24,10 @@ from queryprof.sql.tokens import tokens_of
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
-"""A cheap query has at most this many VM steps per execution. A sqlite3 call takes as long as 900
-steps for a file (5.4 us at 6 ns per step) and 200 steps in memory. Above the limit, the query
-itself takes most of the time, so fetching many items at once saves little. Measured with sums over
-0 to 100 rows of a covering index.
+"""A cheap query has at most this many VM steps per execution. The call through sqlite3 itself takes
+as long as 900 steps for a file (5.4 us at 6 ns per step) and 200 steps in memory. Above the limit,
+the query itself takes most of the time, so fetching many items at once saves little. Measured with
+sums over 0 to 100 rows of a covering index.
 """
 MANY_SHARE = 0.10
 
@@ -135,7 +135,7 @@ LARGE = "The rows have large values, which the library may also convert, such as
 
 
 def _plain_fix(program: Program, group: StatementGroup, library: str) -> str:
-    """Return the fix for a query whose rows have no known use."""
+    """Return the fix for a query if it is unknown how the program uses the query's rows."""
     if group.site.frame and program.lines.reads_values(group.site.frame):
         return VALUES
     if library in LEAVE_OUT and _has_large_rows(program, group):
@@ -144,8 +144,8 @@ def _plain_fix(program: Program, group: StatementGroup, library: str) -> str:
 
 
 def _has_large_rows(program: Program, group: StatementGroup) -> bool:
-    """Return whether a query of the group's line reads rows with large values. With an OFFSET, the
-    skipped rows hide how large the returned rows are.
+    """Return whether a query of the group's line reads rows with large values from the group's
+    table. The group's own counters may hide this: with an OFFSET, they include many skipped rows.
     """
     return any(
         reads_large_rows(one) and first_table(one.statement) == first_table(group.statement)
@@ -240,8 +240,8 @@ def _row_reduction(program: Program, group: StatementGroup) -> str:
 
 
 def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:
-    """Return whether a library other than the ORM, such as a template engine or a serializer, reads
-    the rows for the program's line.
+    """Return whether a library other than the ORM, such as a template engine or a serializer,
+    fetches the rows when the program's line runs.
     """
     package = program.timed_library(group.statement)
     folder = {"django": "django/db"}.get(package, package)
@@ -317,7 +317,7 @@ ADD_ALONE = (
 
 
 def _relation_only_appended_to(program: Program, group: StatementGroup) -> str:
-    """Return the relation that a line loads only to append an object, or ""."""
+    """Return the relation that a line loads only to append an object to it, or ""."""
     note, frame = program.library_note(group) or "", group.site.frame
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     if frame is None or not note.startswith(LAZY):

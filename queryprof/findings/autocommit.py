@@ -15,9 +15,9 @@ READ_LOCK_BYTES = 200
 """The bytes that SQLite reads to check whether the file changed, plus a small margin."""
 
 LOCK_READ_STEPS = 250
-"""Up to this number of VM steps, locking takes a large part of a read's time. Locking takes as long
-as 500 steps. Its share was 0.79, 0.70, 0.57 and 0.44 for reads of 1, 20, 50 and 100 rows, at five
-steps per row.
+"""If a read takes fewer VM steps than this, locking is a large part of its time. Locking takes as
+long as 500 steps. The share of locking was 0.79, 0.70, 0.57 and 0.44 for reads of 1, 20, 50 and 100
+rows, at five steps per row.
 """
 
 

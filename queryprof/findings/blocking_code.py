@@ -35,7 +35,7 @@ MIN_CALLBACKS = 2
 
 
 OTHERS_SHARE = 0.2
-"""The least share of a stall for which another statement is named."""
+"""Another statement is named as a cause if it takes at least this share of a stall."""
 
 
 def find_blocking_code(program: Program) -> Iterator[Finding]:
@@ -67,8 +67,8 @@ def find_blocking_code(program: Program) -> Iterator[Finding]:
 def merge_with_causes(
     findings: Iterable[Finding], blocking: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Yield all findings, with each blocking merged into its cause. The cause is a finding about
-    the same line whose fix saves at least half of the blocked time.
+    """Yield all findings. Merge each finding of `blocking` into the finding about its cause, if
+    there is one: a finding about the same line whose fix saves at least half of the blocked time.
     """
     found = list(findings)
     for one in blocking:

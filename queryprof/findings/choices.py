@@ -67,7 +67,7 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
     if {known.category, finding.category} == {"many_objects", "n_plus_one"}:
         by_category = {one.category: one for one in (known, finding)}
         made, repeated = by_category["many_objects"], by_category["n_plus_one"]
-        if not made.doubt:  # the line needs no objects; fewer queries would create as many
+        if not made.doubt:  # the line needs no objects, and fewer queries would create as many
             return replace(made, evidence=(*made.evidence, *repeated.evidence))
     if "duplicate_query" in (known.category, finding.category):
         return _fewer_or_smaller_queries(known, finding)
@@ -82,8 +82,8 @@ def choose_between_findings(known: Finding, finding: Finding) -> Finding:
 
 
 def _with_rest_of_write(commits: Finding, write: Finding) -> Finding:
-    """Return the finding about commits with the write's other time, if that is longer; or the
-    finding about the write, if its cause is known.
+    """Return the finding about commits, unless the write's other work takes longer than its commits
+    and has a known cause. In that case, return the finding about the write.
     """
     rest_ns = write.gain_ns - commits.gain_ns
     if rest_ns < commits.gain_ns:
@@ -112,9 +112,9 @@ def _fewer_or_smaller_queries(known: Finding, finding: Finding) -> Finding:
 
 
 def _with_less_per_query(known: Finding, finding: Finding) -> Finding:
-    """Choose between fewer queries and queries that return less. Queries that return less win if
-    the source shows what the program needs, so that the finding is not low, and if they do not save
-    much less.
+    """Choose between fewer queries (`known`) and queries that return less (`finding`). The result
+    is `finding` unless its severity is low, because the source does not show what the program
+    needs, or fewer queries save much more.
     """
     is_unknown = finding.severity is Severity.LOW
     if is_unknown or known.gain_ns >= MUCH_MORE_RATIO * finding.gain_ns:
@@ -148,7 +148,7 @@ def _may_be_cause(known: Finding, finding: Finding) -> bool:
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     if (known.category, finding.category) == ("large_values", "commit_per_write"):
         return True
-    # an ORM that runs the query, for example
+    # for example, an ORM runs the query
     is_much_more = finding.gain_ns >= MUCH_MORE_RATIO * known.gain_ns
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query

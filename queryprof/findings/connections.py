@@ -27,7 +27,9 @@ MAX_STATEMENTS = 2
 """With more statements per connection, the program does not open a connection per query."""
 
 MIN_USED = 0.5
-"""A function uses the connections if it runs at least this many statements per connection."""
+"""A function counts as the user of its connections if it runs at least this many statements on
+each.
+"""
 
 
 SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
@@ -147,7 +149,7 @@ def _thread_per_connection_note(program: Program, group: StatementGroup) -> Iter
 
 
 def statements_on_connections(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
-    """Return the statements, with their call sites, that use the connections of a finding."""
+    """Return the statements, with their call sites, that run on the connections of a finding."""
     by_function = _groups_by_path_function(program)
     return {
         (one.statement, place_of(one.site.frame))
@@ -176,9 +178,9 @@ def _groups_using_connections(
     opened: int,
     by_function: Mapping[Function, list[StatementGroup]],
 ) -> tuple[list[StatementGroup], int]:
-    """Return the statement groups that use the connections of `connecting`, and the number of
-    executions. These are all groups of the innermost function that, directly or through helpers,
-    opens the connections and executes enough statements.
+    """Return the statement groups that use the connections of `connecting`, and the number of their
+    executions. The user is the innermost function that opens the connections and executes enough
+    statements, directly or through helpers. The result has all groups of this function.
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])

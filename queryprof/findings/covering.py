@@ -40,7 +40,7 @@ cover it. Rows in the order of an index take one fetch per page, not per row.
 
 SCANNED_FETCHES = 0.5
 """The same limit for a scan of a whole index. Counting the rows took 0.99 fetches per row if the
-table has another order than the index, and 0.01 if the order is the same.
+table's order differs from the index's, and 0.01 if both have the same order.
 """
 
 FETCH_NS = 3_000

@@ -68,9 +68,9 @@ def find_defeated_indexes(program: Program) -> Iterator[Finding | None]:
         is_found = bool(index_help and index_help.code and index_help.searches)
         left = rows_left_by_index(group, index_help)
         wins = index_saving_shares(index_help, left, read)
-        # an index on another column, which may leave many rows
+        # the planner's index is on another column, and may leave many rows to read
         may_save_little = is_found and bool(program.schemas) and wins[1] < wins[0] / 2
-        is_instead = False  # of the index that the planner found
+        is_instead = False  # True if the reason replaces the index that the planner found
         if (
             reason is None
             and index_help
@@ -213,8 +213,8 @@ def _reason_from_text(
 def _may_compare(
     comparison: ComparedOperands, index: Index, aliases: Mapping[str, str], scanned: set[str]
 ) -> bool:
-    """Return whether a comparison may be about an index's table. Without a table before the column,
-    it may be about a scanned table.
+    """Return whether a comparison may be about an index's table. A column that is written without
+    its table may belong to any scanned table.
     """
     column, table = index.columns[0].lower(), index.table.lower()
     sides = (comparison.left, comparison.right)
@@ -286,8 +286,8 @@ def _reason_pattern(
 
 
 def _reason_computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
-    """Return the reason for a computed pattern. LIKE uses only an index on the column itself
-    (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """Return the reason for a computed pattern. For LIKE, SQLite can use only an index on the
+    column itself (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
         f"the statement compares {operand_text(statement, operand)} with a pattern: no index helps,"

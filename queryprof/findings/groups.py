@@ -38,8 +38,8 @@ MAIN_THREAD = "MainThread"
 
 MIN_EXECUTIONS_FOR_OUTLIER = 20
 OUTLIER_NS = 10_000_000
-"""A statement with fewer executions has no outlier. An outlier takes at least OUTLIER_NS longer
-than the median execution.
+"""An execution is an outlier if it takes at least OUTLIER_NS longer than the median execution. A
+statement with fewer than MIN_EXECUTIONS_FOR_OUTLIER executions has no outlier.
 """
 
 TRIMMED = 0.25
@@ -66,7 +66,8 @@ class StatementGroup:
             rows of that execution explain the difference.
         inside_ns: the time of other lines that run inside the statement's line.
         most_line_ns: an upper limit of the line's time: the time of the line that calls it.
-        line_waits_ns: the waits for locks of all statements of the line, and the longest of them.
+        line_waits_ns: the total time that all statements of the line waited for locks, and the
+            longest of these waits.
         overlaps: True if handed_ns is unknown because executions are awaited together.
         takes_turns: True if the requests (spans) that execute the statement run one after another,
             each in a thread of its own.
@@ -121,7 +122,7 @@ class StatementGroup:
 
     @property
     def outlier_ns(self) -> int:
-        """The longest execution's extra time if it is long and most of the time; else 0."""
+        """longest_extra_ns if it is at least OUTLIER_NS and more than half of self_ns; else 0."""
         is_most = self.longest_extra_ns > self.self_ns / 2 and self.longest_extra_ns >= OUTLIER_NS
         return self.longest_extra_ns if is_most else 0
 
@@ -186,8 +187,8 @@ class StatementGroup:
 
     @property
     def total_median_ns(self) -> int:
-        """The time of the executions if each took the median time. The median excludes the waits of
-        a few executions that wait long.
+        """The time that the executions would take if each took the median time. This excludes the
+        waits of a few executions that wait long.
         """
         return (self.totals.p50_ns or 0) * self.totals.executions
 
@@ -252,8 +253,8 @@ class StatementGroup:
 
     @property
     def compared_columns(self) -> list[str]:
-        """The compared columns of scanned tables according to the statement's text, for unknown
-        schemas.
+        """The columns of scanned tables that the statement's text compares. Needed if the schema is
+        unknown.
         """
         scans = dict.fromkeys(name for plan in self.plans for name in plan_signs(plan).scans)
         is_only = all(sum(map(_is_table_step, plan)) == 1 for plan in self.plans)

@@ -56,7 +56,7 @@ def _async_driver_advice(program: Program, statement: str) -> str:
 
 
 BLOCKED = "blocked the event loop for"
-"""The sentence of a finding about a loop whose stalls are unknown."""
+"""Words in the evidence if a statement ran on an event loop but its stalls are unknown."""
 
 LONG_ON_LOOP_NS = 1_000_000
 """A query of at least this time is worth a thread: handing the query over takes far less time."""
@@ -157,7 +157,8 @@ def _has_known_fix(group: StatementGroup) -> bool:
 
 def _saved_ns(group: StatementGroup) -> float:
     """Return the time saved if the program no longer executes the group's statement. For a read of
-    the schema this is the time of the line, in which a library also builds objects.
+    the schema this is the time of the program's line, because there a library also builds objects
+    from the schema.
     """
     timed = sum(one.executions for one in group.line_times)
     others = sum(one.others for one in group.line_times)

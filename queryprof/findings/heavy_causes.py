@@ -24,8 +24,8 @@ SPILLED = 0.2
 """Pages that do not fit in the cache are a cause if their I/O takes at least this share of time."""
 
 SPILLED_BYTES = 10_000_000
-"""If a query reads, or a write reads or writes, fewer bytes, its pages may fit in the cache. The
-cache has 2 MB by default.
+"""The pages of a statement may fit in the cache if a query reads fewer bytes than this, or a write
+reads or writes fewer bytes. The cache has 2 MB by default.
 """
 
 BIGGER_CACHE = (
@@ -45,7 +45,7 @@ SERVERS = frozenset({"postgresql", "mysql", "oracle"})
 """Database systems with locks on single rows."""
 
 FEW_ROWS = 2
-"""Up to this number of rows takes as long as a single row."""
+"""Finding up to this many rows takes as long as finding a single row."""
 
 LONG_WRITE_NS = 5_000_000
 """An execution of this time is slow. A server finds a row by its key in 0.1 to 1 ms, and a commit
@@ -264,8 +264,8 @@ def python_calls_note(program: Program, group: StatementGroup) -> str:
     """Return a sentence if the driver must have called Python code, such as a generator that
     executemany() consumes, or a converter; "" otherwise. Threads that waited for each other or for
     the CPU also explain a long time, and SQLite does not count the work of virtual tables, such as
-    full-text search. The result is "" in these cases. Of many executions, the median counts: on a
-    busy machine a few of them wait for the CPU.
+    full-text search. The result is "" in these cases. If there are many executions, the median time
+    is used for each, because on a busy machine a few executions wait for the CPU.
     """
     totals, files = group.totals, group.files
     own = {member.thread for member in group.members}

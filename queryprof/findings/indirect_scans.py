@@ -1,4 +1,4 @@
-"""Scans that a write causes indirectly: by a trigger, or by a foreign key that refers to it."""
+"""Scans that a write causes indirectly: by a trigger, or by a foreign key to its table."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def scans_only_indirectly(group: StatementGroup) -> bool:
 
 
 def scans_other_tables(group: StatementGroup, is_schema_known: bool) -> bool:
-    """Return whether a write that scans rows scans none by its own plan, or tables that the
-    statement does not name. With a schema, the planner finds out more about such tables.
+    """Return whether a write scans rows only indirectly: its plan shows no scan, or shows scans of
+    tables that the statement does not name. If the schema is known, tables that an UPDATE or DELETE
+    does not name are left to the planner.
     """
     signs = [plan_signs(plan) for plan in group.plans]
     if group.writes and not any(one.scans or one.index_scans for one in signs):
@@ -67,7 +68,7 @@ def _other_scanned_tables(group: StatementGroup) -> tuple[str, ...]:
     steps = [f" {step.lower().replace('.', ' ')} " for plan in group.plans for step in plan]
     own = [step.split()[0] for step in steps if f" {target} " in step]
     if {"search", "scan"} <= set(own):
-        return (target,)  # the rows that refer to other rows of the same table
+        return (target,)  # its rows refer to other rows of the same table
     others = (one for one in scanned if one.lower().rpartition(".")[2] not in named)
     return tuple(others) if own else ()  # without `own`, the target is a view
 
@@ -85,7 +86,7 @@ def _is_about_one_table(group: StatementGroup) -> bool:
     tokens = tokens_of(group.statement)
     words = [token.keyword for token in tokens]
     if any(one.keyword == "IN" and after.text != "(" for one, after in pairwise(tokens)):
-        return False  # in a table
+        return False  # a table after IN
     reads = {"SELECT", "WITH", "TABLE"} | ({"FROM"} if group.verb == "UPDATE" else set())
     is_change = group.verb in CHANGES or group.verb == "REPLACE" or words[1:3] == ["OR", "REPLACE"]
     return is_change and reads.isdisjoint(words)

@@ -19,8 +19,8 @@ from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 8
 """A row that takes at least this many page fetches has values on overflow pages
-(https://www.sqlite.org/fileformat2.html#ovflpgs). To find a row with an index and then in its table
-takes fewer: 6.9 for 20 rows of 60 bytes, in the order of the index.
+(https://www.sqlite.org/fileformat2.html#ovflpgs). Finding a row in an index and then in its table
+takes fewer fetches: 6.9 for 20 rows of 60 bytes, in the order of the index.
 """
 
 SCANNED_ROW_FETCHES = 3
@@ -29,8 +29,8 @@ fetches, a row of 8,000 bytes 2.0, and a row of 12,000 bytes 3.0 (SQLite 3.40, 4
 """
 
 FEW_ROWS, MIN_ROWS = 2, 100
-"""The fewest rows per execution, and the fewest rows of all executions. A program that reads fewer
-rows probably needs their large values.
+"""The fewest rows per execution, and the fewest rows of all executions together. A program that
+reads fewer rows probably needs their large values.
 """
 
 STEPS_OF_ROW = 12

@@ -299,8 +299,8 @@ MANY_AT_ONCE = {
 
 
 def with_compared_column(advice: str, statement: str) -> str:
-    """Return the advice of MANY_AT_ONCE with the column that a statement compares, if there is one
-    alone.
+    """Return the advice of MANY_AT_ONCE with the name of the column that a statement compares, if
+    the statement compares exactly one column.
     """
     found = [
         operand_column(operand)

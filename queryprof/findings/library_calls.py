@@ -117,7 +117,7 @@ def statement_advice(library: str, statement: str) -> str:
 
 
 def batched_call_advice(library: str, calls: Iterable[str]) -> str:
-    """Return how to make the call once for all objects; "" if FIXES has none of the calls."""
+    """Return how to make the call once for all objects; "" if no call is in FIXES."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
 
 

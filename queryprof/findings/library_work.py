@@ -113,9 +113,9 @@ def _is_simple(statement: str) -> bool:
 
 
 def _processor_share(program: Program, group: StatementGroup) -> float:
-    """Return the share of the run that the group's threads computed. The rest of the time, they
-    waited, for example for a processor of a busy machine. The share is 0 if they computed less than
-    the line took.
+    """Return the CPU time of the group's threads as a share of the run. The rest of the time, the
+    threads waited, for example for a processor of a busy machine. The result is 0 if the CPU time
+    is less than MIN_CPU of the line's time.
     """
     threads = {one.thread for one in group.members}
     usage = [one for one in program.profile.thread_usage if one.thread in threads]

@@ -18,7 +18,7 @@ share of their executions. The counts of passes are sampled.
 
 
 def set_line_waits(groups: Iterable[StatementGroup]) -> None:
-    """Set the waits for locks of each line: those of all statements that it executes."""
+    """Set line_waits_ns of each group: the lock waits of all statements that the line executes."""
     waits: dict[Place, tuple[int, int]] = {}
     by_place = [(place, one) for one in groups if (place := place_of(one.site.frame))]
     for place, one in by_place:
@@ -63,7 +63,9 @@ def subtract_inner_line_times(groups: Iterable[StatementGroup]) -> None:
 def _callers_of(
     group: StatementGroup, timed: Mapping[Place, Sequence[StatementGroup]]
 ) -> list[tuple[StatementGroup, float]]:
-    """Return the groups whose lines call the group's line, with the share of the group's calls."""
+    """Return the groups whose lines call the group's line, each with its share of the group's
+    calls.
+    """
     own = place_of(group.site.frame)
     calls = sum(one.count for one in group.members)
     return [

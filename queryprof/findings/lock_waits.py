@@ -15,7 +15,9 @@ WAITED_NS = 10_000_000
 
 @dataclass(slots=True)
 class CausedWaits:
-    """The waits that one holder caused. `own` counts the waits of the thread that held the lock."""
+    """The waits that one holder caused. `own` is the number of waits in the thread that held the
+    lock.
+    """
 
     holder: LockEvent
     count: int = 0
@@ -42,7 +44,7 @@ class CausedWaits:
         self.are_checkpoints = self.are_checkpoints and is_checkpoint(wait.statement)
 
     def add_callers(self, other: CausedWaits) -> None:
-        """Add the waits that other callers of the same line caused."""
+        """Add the waits that another caller of the same line caused."""
         self.count += other.count
         self.own += other.own
         self.ns += other.ns

@@ -20,8 +20,8 @@ from queryprof.sql.clauses import is_checkpoint, verb_of
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
-"""The least mean time of the program's own code in a transaction that counts as other work. The
-code around the database calls takes less.
+"""The program's own code counts as other work if it takes at least this time per transaction on
+average. The code around the database calls takes less.
 """
 
 LEAVE_FREE = (
@@ -31,7 +31,8 @@ LEAVE_FREE = (
 )
 """SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
 main.c). If a writer takes the lock again at once, others wait longer. Behind 40 short transactions
-in a row, a wait of 330 ms became 1.5 s, but at most 23 ms with such a pause after every fourth.
+in a row, a wait grew from 330 ms to 1.5 s. With such a pause after every fourth transaction, it
+took at most 23 ms.
 """
 
 WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
@@ -244,8 +245,8 @@ def _awaited_holder_note(program: Program, waits: CausedWaits) -> str:
 
 
 def _failed_calls_note(program: Program, waits: CausedWaits) -> Iterator[str]:
-    """Yield a sentence about calls that timed out. Their statement and line are the same as in a
-    call that waited for this holder.
+    """Yield a sentence about calls that timed out. These are calls with the same statement and line
+    as a call that waited for this holder.
     """
     failed = sum(
         error.count
@@ -268,8 +269,8 @@ def locking_statement_ns(program: Program, holder: LockEvent | LockHold) -> int:
 def find_failed_lock_upgrades(program: Program) -> Iterator[Finding | None]:
     """Find transactions that fail when they start to write.
 
-    If a transaction has read and another transaction writes, SQLite refuses the first one's write
-    without calling the busy handler, because the two would wait for each other forever
+    If a transaction has read and another transaction writes, SQLite refuses the first transaction's
+    write without calling the busy handler, because the two would wait for each other forever
     (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
     """
     refused: dict[tuple[str, object], tuple[int, CallPath]] = {}

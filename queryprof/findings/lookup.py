@@ -24,7 +24,8 @@ MAX_CHECKED = 20
 
 
 def database_mismatch(report: Report, databases: Iterable[str]) -> str:
-    """Return a sentence if none of the most expensive statements fits a given database; else "".
+    """Return a sentence if none of the most expensive statements fits a database of `databases`;
+    else "".
 
     Raises:
         TraceError: one of `databases` cannot be read.

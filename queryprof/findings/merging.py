@@ -17,7 +17,7 @@ from queryprof.findings.finding import (
 from queryprof.findings.libraries import BOTH
 
 MAX_CHARACTERS = 200
-"""The length of another statement in a sentence."""
+"""The most characters shown of a merged finding's other statement."""
 
 MAX_DIFFERING_SHARE = 0.34
 """Two statements on one line are similar if at most this share of their words differs, such as the

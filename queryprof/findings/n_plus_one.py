@@ -57,7 +57,7 @@ SPREAD = 0.1
 
 LOADED = 2
 """The fewest executions of a query for each execution of its parent query, if an ORM's note names
-the class of the parent's rows. Otherwise ROWS.
+the class of the parent's rows. Otherwise the limit is ROWS.
 """
 
 POINT_ROWS = 1000
@@ -140,7 +140,9 @@ def _find_repeated_queries(program: Program, surely: bool) -> Iterator[Finding |
 
 
 def _loads_lazily(program: Program, group: StatementGroup) -> bool:
-    """Return whether an object mapper loads each of several objects, or an attribute of it."""
+    """Return whether an object mapper executes the query to load one object, or one attribute of an
+    object, and does so for each of several objects.
+    """
     note, calls = program.library_note(group) or "", program.called_library_functions(group)
     is_lazy = note.startswith(LAZY) or "_load_expired" in calls
     return is_lazy and not _needs_each_query(program, group)
@@ -299,7 +301,7 @@ def _possible_parent_queries(program: Program, group: StatementGroup) -> Iterato
 def _lazy_load_advice(
     program: Program, group: StatementGroup, parent: StatementGroup | None, note: str
 ) -> str:
-    """Return how to load a lazy load's data together with the parent query."""
+    """Return how to load the data of a lazy load together with the parent query."""
     owner = owner_in_lazy_note(note)
     outer = _lazy_load_note(program, group, owner)
     near = [
@@ -320,8 +322,8 @@ def _lazy_load_advice(
 
 
 def _lazy_load_note(program: Program, group: StatementGroup, owner: str) -> str:
-    """Return the note of the outer lazy load, which loads the objects for which the group runs and
-    also runs in a loop; "" if not found.
+    """Return the note of the outer lazy load, or "". The outer lazy load also runs in a loop, and
+    loads the objects for which the group's query runs.
     """
     for one in _possible_parent_queries(program, group):
         note = program.library_note(one) or ""
@@ -374,7 +376,7 @@ def _one_query_text(library: str, parent: StatementGroup | None, rows_each: floa
 
 
 def _compares_ranges(group: StatementGroup) -> bool:
-    """Return whether a query compares ranges, as no relation of an object mapper does."""
+    """Return whether a query compares ranges. No relation of an object mapper does."""
     return any(one.operator in RANGES for one in comparisons_of(group.statement))
 
 

@@ -20,8 +20,8 @@ BY_ITSELF = (
     " PRAGMA synchronous = NORMAL. COMMIT then syncs nothing, so a power failure may lose the last"
     " transactions."
 )
-"""Another fix for a loop whose syncs take a quarter of its time. With a write-ahead log, a commit
-also creates no journal.
+"""A further fix, for a loop that spends at least a quarter of its time on syncs. With a write-ahead
+log, a commit also creates no journal.
 """
 
 AROUND_IT = (
@@ -110,7 +110,7 @@ def _one_transaction_fix(program: Program, group: StatementGroup, plain: str) ->
 
 
 def _is_in_jobs(program: Program, group: StatementGroup) -> bool:
-    """Return whether jobs that the program gives to threads insert rows, without a loop."""
+    """Return whether the program gives jobs to threads that each insert rows without a loop."""
     givers = {one.site.frame for one in program.report.handoffs}
     is_given = group.threads > 1 and any(frame in givers for frame in group.path)
     return is_given and group.verb == "INSERT" and program.innermost_loop(group) is None

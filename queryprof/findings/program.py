@@ -81,8 +81,8 @@ class Program(SharedLines):
         return self.run_ns, self.whole
 
     def reads_class(self, group: StatementGroup, name: str) -> bool:
-        """Return whether a query reads the table of a class of an object mapper, as far as its
-        source or its name shows.
+        """Return whether a query reads the table of a class of an object mapper, as far as the
+        source or the name of the class shows.
         """
         if not name:
             return False
@@ -96,7 +96,8 @@ class Program(SharedLines):
 
     def _concurrent_processes(self, group: StatementGroup) -> float:
         """Return how many processes execute a group at the same time. The result is 1 if the
-        group's share does not refer to the run, and for writes of SQLite: processes take turns.
+        group's share does not refer to the run, and for writes of SQLite, for which processes take
+        turns.
         """
         is_one = len(group.process_ids) < 2 or self.reference_time(group)[1] != RUN
         is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"

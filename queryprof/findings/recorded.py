@@ -207,8 +207,9 @@ class RecordedData:
         return found
 
     def library(self, statement: str) -> str:
-        """Return the package through which the program executes a statement; "" if none or
-        unknown. A package that gets the program's own models only passes them on.
+        """Return the package through which the program executes a statement; "" if there is none,
+        or if it is unknown. If the program's own class declares the statement's table, the package
+        is the object mapper, because a package in front of it only passes the class on.
         """
         stack = next(iter(self._stacks.get(statement, ())), ())
         package, mapper = package_that_executes(stack), package_near_driver(stack)

@@ -85,7 +85,8 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         repeated_share = (runs - group.processes) / max(1, runs)
         is_slow = program.share_of(group, group.cost_ns * repeated_share) >= SLOW_SHARE
         are_few_slow = is_equal and is_slow and runs < FEW
-        # Without parameters and writes, one sample is enough, or none if few executions are slow.
+        # If there are no parameters and no writes, one repeated sample is enough, and no sample is
+        # needed for few slow executions.
         if are_few_slow or (is_equal and group.given.repeats):
             how_many = "it has no parameters, and nothing was written"
             ratio, is_sure = repeated_share, runs >= FEW

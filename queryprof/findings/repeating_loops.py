@@ -89,8 +89,8 @@ class RepeatingLoops(RecordedData):
 
     def _runs_once_in_loop(self, group: StatementGroup, depth: int) -> bool:
         """Return whether a call of the function at this depth runs the group's query once, although
-        the query is in a loop: another query of the function that is in no loop runs as often.
-        The query may fetch the items of a comprehension, or the loop may execute other statements.
+        the query is in a loop: another query of the function, outside any loop, runs as often. The
+        query may fetch the items of a comprehension, or the loop may execute other statements.
         """
         runs = group.totals.statement_executions
         frame, callers = group.path[depth], group.path[depth + 1 :]
@@ -106,8 +106,8 @@ class RepeatingLoops(RecordedData):
 
     @cached_property
     def _groups_below(self) -> Mapping[tuple[str, str, CallPath], Sequence[GroupAtDepth]]:
-        """The queries that each call of a function leads to, with the function's depth,
-        by the function and its caller.
+        """The queries that each function leads to, with the function's depth on their call path.
+        The key is the file, the function and its caller.
         """
         found: dict[tuple[str, str, CallPath], list[GroupAtDepth]] = defaultdict(list)
         for group in self.all_groups[:MAX_GROUPS]:

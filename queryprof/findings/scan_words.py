@@ -43,7 +43,7 @@ CALLED = (
 
 
 MANY_TABLES = 5
-"""With this many tables below a view, an index on each of them is no good advice."""
+"""If a view combines at least this many tables, an index on each of them is not good advice."""
 
 UNITED = (
     "The query reads {tables} tables through a view with UNION ALL. Query only the table that you"
@@ -127,7 +127,7 @@ def index_fix(
 def united_tables_advice(group: StatementGroup) -> str:
     """Return advice for a statement that scans many tables through a view; "" for others."""
     if any(token.keyword == "UNION" for token in tokens_of(group.statement)):
-        return ""  # the statement itself unites them
+        return ""  # the statement itself combines the tables
     steps = [step.strip() for plan in group.plans for step in plan]
     scanned = {step.partition(" ")[2] for step in steps if step.startswith("SCAN ")}
     is_through_view = "UNION ALL" in steps and len(scanned) >= MANY_TABLES

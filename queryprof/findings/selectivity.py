@@ -11,7 +11,7 @@ from queryprof.sql.operands import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
-"""If a query returns fewer rows, count() or sum() may have read any number of rows for them."""
+"""If a query returns fewer rows than this, count() or sum() may have read any number of rows."""
 ADDED_UP = (
     "It is unknown how many rows count() or sum() reads. With more than a tenth of the"
     " table, an index saves little. --prove measures the saving."

@@ -27,7 +27,7 @@ FAR_TIMES = 10
 """An estimate is wrong if it is this many times too high or too low."""
 
 WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
-"""If a statement has only these operations, the program is taken to have fetched all rows."""
+"""If a statement has only these operations, the program is assumed to have fetched all rows."""
 
 MIN_ROW_NS = 10
 """The shortest time for a scanned row. A row of a table of one column in memory took 50 ns

@@ -24,8 +24,9 @@ begin and end transactions have none.
 """
 
 MAX_OTHERS_PER_OWN = 1.1
-"""The most statements of the program in a library's calls, per statement that the library executes
-for itself. The limit is above 1, because some calls are timed separately.
+"""If a line executes at most this many further statements per execution of the library's own
+statements, all further statements count as the library's own. The limit is above 1, because some
+calls are timed separately.
 """
 
 
@@ -138,8 +139,8 @@ class SharedLines(RepeatingLoops):
         ]
 
     def _shares_line(self, group: StatementGroup) -> bool:
-        """Return whether a library's call also executes other statements, apart from the library's
-        own.
+        """Return whether the group's line also executes other statements, not counting the
+        statements that a library executes for itself.
         """
         return (
             group.shares_line

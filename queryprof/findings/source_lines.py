@@ -40,8 +40,8 @@ class SourceLines(Protocol):
         """Return where the program gives functions to its driver: "set_authorizer() app.py:7"."""
 
     def only_attributes(self, frame: Frame) -> tuple[str, ...]:
-        """Return the attributes that the loop over a line's rows reads, if it reads nothing else of
-        them.
+        """Return the attributes that the loop over a line's rows reads, if it uses nothing else of
+        the rows.
         """
 
     def table_of_class(self, name: str) -> str:

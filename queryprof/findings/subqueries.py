@@ -134,7 +134,7 @@ def _window_function_advice(program: Program, group: StatementGroup) -> str:
     directions = {one for one in compared if one != "="}
     tokens = tokens_of(group.statement)
     words = [token.keyword for token in tokens]
-    if len(directions) != 1 or "DISTINCT" in words:  # two directions are a range or a dominance
+    if len(directions) != 1 or "DISTINCT" in words:  # with both < and >, the rows are a range
         return ""
     if ("NOT", "EXISTS") in pairwise(words):
         of_library = NUMBERED.get(program.library(group.statement), "")

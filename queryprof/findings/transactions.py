@@ -103,7 +103,7 @@ def find_commit_per_write(program: Program) -> Iterator[Finding | None]:
             continue
         # A transaction belongs to one file (or to several ATTACHed ones).
         files = program.database_file_count([group.statement])
-        # A commit after a checkpoint syncs the log because of the checkpoint.
+        # The commit that follows a checkpoint syncs the log only because of the checkpoint.
         if 2 * max(files, checkpoints) > found.number or not _has_many_transactions(
             program, found.number, found.cost_ns
         ):
@@ -238,8 +238,8 @@ def _functions_on_paths(program: Program, group: StatementGroup) -> set[Function
 def changes_sharing_functions(
     program: Program, groups: Sequence[StatementGroup], by_function: GroupsByFunction
 ) -> list[StatementGroup]:
-    """Return the writes and commits whose call paths share a function with some groups, at most
-    MAX_NEAR for each function.
+    """Return the writes and commits whose call paths share a function with one of the groups, at
+    most MAX_NEAR for each function.
     """
     functions = {function for group in groups for function in _functions_on_paths(program, group)}
     return list(
@@ -378,7 +378,7 @@ def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, S
 
 
 def _has_few_per_span(program: Program, group: StatementGroup, writes: int) -> bool:
-    """Return whether a group's writes are few per span, counting all spans of the same names."""
+    """Return whether a group has few writes per span, averaged over all spans of the same names."""
     names = {member.span for member in group.members}
     spans = sum(found.span.count for found in program.report.spans if found.span.name in names)
     return group.executions_outside_spans < FEW and writes <= MAX_WRITES_PER_SPAN * spans

@@ -18,7 +18,7 @@ MIN_QUERIES = 3
 IN_A_REQUEST = (
     "Each execution has a transaction of its own, with other queries. In a request, this is usual."
 )
-"""The doubt about a repeated query of such a function."""
+"""The doubt about a repeated query of a function that may handle one request per call."""
 
 IN_A_READER = (
     "Each call of the function executes other queries as well. In a request, this is usual."

@@ -85,8 +85,8 @@ def find_automatic_indexes(program: Program) -> Iterator[Finding | None]:
 
 
 def reads_skipped_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
-    """Return whether a statement with OFFSET reads all rows to find its rows, although an index
-    would find them.
+    """Return whether a statement with OFFSET reads all rows of a table, although an index would
+    find the rows that match.
     """
     is_known = group.skips_many_rows and group.clauses.chooses and index_help is not None
     return bool(
@@ -120,12 +120,14 @@ def find_full_scans(program: Program) -> Iterator[Finding | None]:
             and not (index_help.code or index_help.is_other)
             and is_aggregate(group, index_help)
         ):
-            continue  # no index is known, and it may add up all rows
+            continue  # no index is known, and the statement may add up all rows
         yield _scan_finding(program, group, index_help)
 
 
 def _needs_all_rows(group: StatementGroup, index_help: IndexHelp | None) -> bool:
-    """Return whether a statement has to read all rows: it chooses none, or OFFSET skips many."""
+    """Return whether a statement has to read all rows: it has no condition, or OFFSET skips many
+    rows.
+    """
     finds_end = bool(index_help and index_help.finds_end)
     is_skipping = group.skips_many_rows and not reads_skipped_rows(group, index_help)
     return not (group.clauses.chooses or finds_end) or is_skipping

@@ -58,9 +58,9 @@ def find_pinned_logs(program: Program) -> Iterator[Consequence]:
 
 
 def _starved_log_finding(program: Program, hold: LockHold) -> Finding:
-    """Return the finding about a log that short read transactions keep, because there is always one
-    of them. The finding is about the query of this database that takes most time, if the queries
-    are known by their plans.
+    """Return the finding about a log that SQLite cannot restart, because at any time at least one
+    short read transaction is open. The finding is about the query of this database that takes most
+    time, if the queries are known by their plans.
 
     Args:
         hold: the write locks on the database.
