@@ -25,8 +25,8 @@ class RegressionRules:
         fail_on: the kinds of change that fail a test: "counts" (executions, rows, new statements),
             "plans", "vmsteps".
         ignore: a pattern of statements to skip.
-        vm_steps_tolerance: the allowed increase in VM steps, as a share. The same version of SQLite
-            needs no tolerance, and 0 applies.
+        vm_steps_tolerance: the allowed increase in VM steps, as a share. If baseline and run use
+            the same version of SQLite, the tolerance is 0 instead.
     """
 
     fail_on: frozenset[str] = frozenset({"counts", "plans", "vmsteps"})

@@ -25,7 +25,7 @@ HELPER_CALLERS = 2
 """A function with fewer calling functions is not a helper."""
 
 OWN_SHARE = 0.5
-"""In a helper, more than this share of the statements come from exactly one calling function."""
+"""In a helper, more than this share of the statements each come from only one calling function."""
 
 LINE_SHARE = 0.5
 """In a helper, a single line runs at least this share of the statements."""
@@ -122,8 +122,9 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
 def _function_uses(
     paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
 ) -> dict[Function, _FunctionUse]:
-    """Return each path's innermost function outside the known helpers, with its use by callers.
-    Functions with too few statements or fewer than HELPER_CALLERS paths are skipped.
+    """Return the innermost function of each path outside the known helpers, with the statements
+    that the function runs for its callers. Functions with too few statements or fewer than
+    HELPER_CALLERS paths are skipped.
     """
     starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
     for path, statements in paths:
@@ -170,7 +171,7 @@ def _is_helper(use: _FunctionUse) -> bool:
 
 
 def _have_own_statements(callers: list[tuple[Function, _FunctionUse]]) -> bool:
-    """Return whether most statements come from exactly one calling function."""
+    """Return whether most statements each come from only one calling function."""
     if len({function for function, _ in callers}) < HELPER_CALLERS:
         return False
     users: dict[str, set[Function]] = {}

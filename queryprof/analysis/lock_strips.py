@@ -1,5 +1,5 @@
-"""Who used each database's lock in the last minute, in equal pieces of time: for a strip of
-characters.
+"""The state of each database's lock in the last minute, in equal pieces of time. A strip of
+characters shows one character per piece.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MINUTE_NS = 60 * 10**9
 
 FREE, HELD, WAITED = 0, 1, 2
 """States of a piece of time. HELD: a process held the write lock. WAITED: a call waited for a lock,
-whoever held it.
+even if it is unknown who held it.
 """
 
 
@@ -36,13 +36,13 @@ class LockStrip:
 
 
 class RecentLocks:
-    """Collects the lock times of all processes, also of processes that have ended since."""
+    """Collects the lock times of all processes, including processes that have ended since."""
 
     def __init__(self) -> None:
         self._times: set[LockTime] = set()
 
     def add(self, processes: Iterable[ProcessActivity], now_unix_ns: int) -> None:
-        """Add the lock times of a reading, and forget those that ended over a minute ago."""
+        """Add the lock times of a reading, and forget lock times that ended over a minute ago."""
         self._times.update(one for process in processes for one in process.lock_times)
         since_unix_ns = now_unix_ns - MINUTE_NS
         self._times = {
@@ -55,8 +55,8 @@ class RecentLocks:
         """Return a strip of each database whose lock was used, most waits first.
 
         Args:
-            held_now: write locks that have not been released. They count for the databases that
-                have other lock times.
+            held_now: write locks that have not been released. They count only for databases that
+                also have lock times in the last minute.
             pieces: number of pieces of the minute, at least 1.
         """
         by_file: dict[tuple[str, int], list[LockTime]] = {}

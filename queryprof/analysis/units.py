@@ -29,7 +29,7 @@ def count(value: float) -> str:
 
 
 def average(value: float | None) -> str:
-    """Format a mean per execution: one decimal if it is below 100 and not whole; or unknown."""
+    """Format a mean per execution, with one decimal if below 100 and not whole. None is "?"."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
@@ -82,7 +82,7 @@ def scanned_rows_in_words(steps: float) -> str:
 
 
 def format_bytes(value: float | None) -> str:
-    """Format bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
+    """Format bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000). None is "?"."""
     if value is None:
         return UNKNOWN
     for unit in ("B", "kB", "MB"):
