@@ -138,8 +138,8 @@ class IndexHelp:
             not use the index, because the statement words the condition differently.
         other_version: the SQLite version of this planner if the program's own is not available;
             else "".
-        differing: columns of tables that are still scanned. An index on them would help if they had
-            another type.
+        differing: columns of tables that are still scanned. An index on such a column would help if
+            the column had another type.
         recollated: columns on which an index would help if they had no collation.
         functions: the statement's functions that the program or an extension registered, in lower
             case.

@@ -234,7 +234,7 @@ class StatementTrial:
     def _extend_indexes(
         self, before: Steps, columns: ColumnsByTable
     ) -> tuple[list[TriedIndex], Steps]:
-        """Add columns to the indexes that the planner uses, as long as it uses the new columns.
+        """Add columns to the used indexes, as long as the planner also uses the new columns.
 
         Returns:
             The indexes that improve the plan, and the improved plan.
@@ -368,7 +368,7 @@ class StatementTrial:
             if not found or int(found[1]) >= len(indexes):  # an index of the database
                 continue
             number = int(found[1])
-            # max() searches the end of the index, as for a value
+            # max() reads the end of the index, which counts as a search for a value
             is_end = "SEARCH" in step and not found[2]
             listed = f"{indexes[number].columns[0]}=" if is_end else found[2] or ""
             used[number] = used.get(number, "") + listed

@@ -198,7 +198,7 @@ class Judge:
             self._start()
             if self.has_references:
                 self.enforce_all_references()
-            if self._taken:  # BEFORE may have been a sample
+            if self._taken:  # BEFORE may have been a sample of the copy
                 for name in {self._taken[1], BEFORE}:
                     self._ask("copy_database", self._taken[0], name, self._directory)
         self._ask("set_deadline", left_s)

@@ -80,8 +80,8 @@ def _scanned(plan: Steps) -> frozenset[str]:
 
 
 def _is_usable(trial: UndoableTrial, table: str, name: str) -> bool:
-    """Return whether SQLite would search an index on the unchanged column, if automatic indexes
-    were disabled.
+    """Return whether SQLite searches an index on the unchanged column. Automatic indexes are
+    disabled for this check.
     """
     index = TriedIndex(table, (TriedTerm(name),))
     trial.judge.switch(EMPTY, "automatic_index", False)

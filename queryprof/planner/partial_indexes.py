@@ -60,9 +60,10 @@ def find_missed_partial_index(
 
 
 def _implies_condition(condition: ComparedOperands, statement: str) -> bool | None:
-    """Return True if a statement implies an index's condition in other words, such as a column
-    alone, NOT or IS TRUE. Return False if it compares the column with an unknown value, so that it
-    may imply the condition, and else None.
+    """Return whether a statement implies an index's condition. True means that the statement words
+    the condition differently: with the column alone, NOT or IS TRUE. False means that the statement
+    compares the column with an unknown value, and so may imply the condition. None stands for all
+    other cases.
     """
     column = operand_column(condition.left)
     if not column or column not in set(_compared_names(statement)):

@@ -126,7 +126,7 @@ class SchemaPlanner:
         index_help = replace(
             index_help, is_aggregate=any(code in FOLDING for _, code, _, _ in program)
         )
-        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # any length
+        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
         if is_list or self._versions != {self._judge.version}:
             return index_help
         scan = find_only_scan(program)
