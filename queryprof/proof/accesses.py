@@ -3,8 +3,8 @@
 This module prepares the statement against virtual tables with the same columns. The planner calls
 the xBestIndex of each table (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the
 constraints that it could use: the comparisons with their collations, the requested order, and the
-columns that it reads. It calls xBestIndex for each join order, branch of an OR, view, common table
-expression and subquery.
+columns that the statement reads. There is a call for each join order, branch of an OR, view, common
+table expression and subquery.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ class Accesses:
             refuse_several_statements(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
-            pass  # later statements that use it fail with its name
+            pass  # later statements that use this object fail with its name
 
     def accesses_of(self, sql: str) -> tuple[Access, ...]:
         """Return the ways in which the planner could access each table.
 
-        Each placeholder is replaced by the `placeholder_marker` of its number. So a comparison's
-        value shows its placeholder.
+        Each placeholder is replaced by the `placeholder_marker` of its number. So the value of a
+        comparison shows which placeholder it comes from.
 
         Raises:
             NotPrepared: SQLite rejects the statement, for example because a table is missing.

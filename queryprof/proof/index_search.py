@@ -38,7 +38,7 @@ from queryprof.proof.workload import RecordedStatement, unrepresentative_reason
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
-"""The expected savings of the planner's second choice, as a share of the first choice's."""
+"""The expected savings of the planner's second choice, as a share of its first choice's savings."""
 
 CLOSE = 0.95
 """A candidate is chosen if it saves at least this share of the next candidate's upper bound."""
@@ -66,7 +66,7 @@ class ChangeSearch:
 
     Attributes:
         chosen: the best changes so far, in the order of their discovery.
-        queries: the statements that can be measured. reasons: why all other statements cannot.
+        queries: the statements that can be measured. reasons: why others cannot be measured.
         statistics: the rows of sqlite_stat1. inserts: the recorded inserts, and their losses.
     """
 
@@ -109,7 +109,8 @@ class ChangeSearch:
 
     def run(self) -> None:
         """Search, and fill `chosen`, which is valid even after an exception. Raises OutOfTime."""
-        # The savings at the last trial (at first an upper bound), and the number of changes then.
+        # Each entry has the savings at its last trial (at first an upper bound), and the number of
+        # chosen changes at that trial.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
             for number, (team, bound) in enumerate(self._indexes_with_bounds().items())
@@ -157,7 +158,7 @@ class ChangeSearch:
         }
         slower = [query.statement for query in self.times.slower(costs)]
         wins = won
-        if slower:  # comparable times for both
+        if slower:  # compute savings and losses from measured times, so that they are comparable
             wins = {
                 query.statement: (
                     query.executions * (self.times.now[query.statement] - costs[query.statement])
@@ -281,7 +282,7 @@ class ChangeSearch:
         """Return the mean time (ns) of one execution; a sample counts at most `limit_ns`."""
         found = self._measured_samples(query, copy, limit_ns)
         if query.writes and is_same_work(found, self.base.get(query.statement, ())):
-            return self.base_ns(query)  # any difference is noise
+            return self.base_ns(query)  # the difference in time is noise
         return fmean(one.ns for one in found)
 
     def _measured_samples(
@@ -370,8 +371,8 @@ class ChangeSearch:
             self.judge.execute(AFTER, "ANALYZE")
 
     def _can_spare(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
-        """Drop an index, or replace it by `instead`. Keep this change and return True if it loses
-        less than `most_ns`; else undo it.
+        """Drop an index, or replace it by `instead`. If this loses less than `most_ns`, keep the
+        change and return True. Otherwise undo the change and return False.
         """
         users = [
             query for query in self.queries if has_index(self.plan(query, AFTER), self.name(one))
@@ -390,7 +391,7 @@ class ChangeSearch:
         return is_good
 
     def _worst_ns(self, query: RecordedStatement) -> float:
-        """Return the time (ns) beyond which the loss of a statement is too large anyway."""
+        """Return the time limit (ns) of a measurement: a slower statement loses too much anyway."""
         base = self.times.base[query.statement]
         return (
             self.times.now[query.statement]

@@ -1,4 +1,4 @@
-"""Measure how much indexes slow down the recorded inserts, and keep the indexes that cost more than
+"""Measure how much indexes slow down the recorded inserts, and list the indexes that cost more than
 they save.
 """
 

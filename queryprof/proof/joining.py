@@ -79,9 +79,9 @@ def join_queries(
 def _pair_keys(
     inners: Sequence[Sample], names: Sequence[str], keys: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the parameter of the inner query, and the outer query's column with its values. Columns
-    match by name, or else by the recorded values. If `keys` is incomplete, a missing value does not
-    rule out a column.
+    """Yield pairs of numbers: a parameter of the inner query, and the column of the outer query
+    that has the parameter's values. Columns match by name, or else by the recorded values. If
+    `keys` is incomplete, a missing value does not rule out a column.
     """
     recorded = [one for one in inners if not one.is_drawn]
     select = plain_select(Parameters().number_parameters(inners[0].sql, inners[0].values))

@@ -60,12 +60,12 @@ LONG_NS = 300_000_000
 """If an execution takes longer than this, one set of parameters is enough."""
 
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
-"""If a statement is faster, but takes more than this share of its time before, the rounds continue
-up to this time (ns).
+"""If a statement is faster with the changes, but takes more than CLOSE times as long as before, the
+rounds continue up to CLOSE_ENOUGH_NS.
 """
 
 SAME = 0.9
-"""A statement that takes at least this share of its time before does not count as faster."""
+"""A statement that takes at least this many times as long as before does not count as faster."""
 
 MISSING = re.compile(r"no such (table|column): (\S+)")
 
@@ -251,7 +251,9 @@ def _scale_savings(
 
 
 def _keep_if_useful(search: ChangeSearch, step: Step, change: DatabaseChange) -> bool:
-    """Return whether a change also helps on this copy. If not, undo the change."""
+    """Return whether a plan on this copy uses the index or, for ANALYZE, whether time is saved. If
+    not, undo the change.
+    """
     if isinstance(step, AnalyzeChange):
         is_used = change.win_ns > 0
     else:

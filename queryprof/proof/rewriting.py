@@ -27,7 +27,7 @@ Rows = Callable[[str, Values], list[Row]]
 
 DIALECT = "sqlite"
 MAX_CHARACTERS = 20_000
-"""Longer statements, in characters, are not parsed."""
+"""Statements with more characters are not parsed."""
 
 NOT_PLAIN = ("with_", "distinct", "group", "having", "windows", "joins", "laterals")
 """Clauses that a plain SELECT does not have."""

@@ -17,7 +17,7 @@ MIN_SHARE_OF_ALL, MIN_NS = 0.005, 100_000
 """An index must save at least this share of the whole recorded time, and at least MIN_NS."""
 
 MIN_SPEEDUP_SHARE = 0.8
-"""A statement that takes more than this share of its time before counts as equally fast."""
+"""A statement that takes more than this many times as long as before counts as equally fast."""
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class StatementTimes:
         return max(MIN_SHARE * self.remaining_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[RecordedStatement]:
-        """Return the statements whose new cost is more than SLOWER times their cost now. The cost
-        of an interrupted measurement is its time limit.
+        """Return the statements whose new cost is more than SLOWER times their current cost. The
+        cost of an interrupted measurement is its time limit.
         """
         return [
             query

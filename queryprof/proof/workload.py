@@ -64,7 +64,7 @@ class Sample:
     Attributes:
         is_drawn: True if the values come from the database and not from the recording.
         most_rows: the maximum number of rows to fetch; None for all. If the program may have
-            stopped early, this is one more than it read.
+            stopped early, this is one more than the program read.
     """
 
     sql: str
@@ -270,7 +270,8 @@ def _compares_pattern(statement: str) -> bool:
 
 
 def _rows_by_values(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
-    """Return the number of rows read by (text, values), slowest execution first.
+    """Return the number of rows that executions read. The key is (text, values); keys of the
+    slowest executions come first.
 
     The values are tuples, so that they are hashable.
     """
