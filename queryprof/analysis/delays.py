@@ -14,8 +14,8 @@ MIN_SHARE = 0.1
 """Reasons that explain a smaller share of the span's time are omitted."""
 
 OTHERS = 0.8
-"""A share of the span's unexplained time. If other threads computed for at least this share, the
-span may have waited for them.
+"""If other threads computed for at least this share of the span's unexplained time, the span may
+have waited for them.
 """
 
 
