@@ -1,4 +1,6 @@
-"""Find the attributes that a program reads of a query's rows, if it reads nothing else of them."""
+"""Find the attributes that a program reads from a query's rows, if it uses nothing else of the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ def _loop(
 
 
 def _is_plain_query(rows: ast.expr) -> bool:
-    """Return whether rows are a name, or a chain of method calls, that returns objects."""
+    """Return whether the expression is a name, or a chain of method calls that returns objects."""
     called = []
     value = rows.value if isinstance(rows, ast.Await) else rows
     while isinstance(value, ast.Call | ast.Attribute):
@@ -153,5 +155,5 @@ def _may_change(node: ast.AST, read: set[int]) -> bool:
         return node.attr not in READ_ONLY or not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Subscript) and id(node.value) in read:
         is_text = isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load)
-        return not is_text  # an item of a collection, which code may change
+        return not is_text  # the code may change this item of a collection
     return False

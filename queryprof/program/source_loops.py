@@ -34,7 +34,7 @@ is a queue's method.
 """
 
 TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
-"""Methods that take an item from a queue or channel, without an argument."""
+"""Methods that, if called without an argument, take an item from a queue or channel."""
 
 MAKES_TASKS = frozenset(
     {

@@ -17,7 +17,7 @@ Django, peewee and Tortoise.
 
 @cache
 def tables_of_classes(text: str) -> Mapping[str, str]:
-    """Return the names of tables in a source, by class, of classes that name one table."""
+    """Return the table of each class in a source, for classes that name exactly one table."""
     tree = parse_source(text) if any(name in text for name in NAMES) else None  # parsing is slow
     found: dict[str, set[str]] = defaultdict(set)
     for node in ast.walk(tree) if tree else ():

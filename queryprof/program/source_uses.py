@@ -59,8 +59,8 @@ def attributes_appended_to(text: str, line: int) -> frozenset[str]:
 
 @cache
 def row_reduction(text: str, line: int, attribute: str = "", is_lazy: bool = False) -> str:
-    """Return the kind of reduction if the program needs only this result from the rows of a line's
-    query.
+    """Return how the program reduces the rows of a line's query, if it needs only the result of
+    this reduction and not the rows.
 
     Args:
         attribute: the attribute that loads the rows; "" if a method call on the line does.
@@ -97,7 +97,7 @@ def row_reduction(text: str, line: int, attribute: str = "", is_lazy: bool = Fal
     }
     for rows, kind in reductions:
         if _root_name(rows) in items or _takes_each_row(rows):
-            continue  # an item's own collection, maybe loaded by an earlier query, or a text
+            continue  # rows of an item, maybe loaded by an earlier query, or a text
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
