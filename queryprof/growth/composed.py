@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MIN_EXECUTIONS = 5
-"""With fewer executions, an equal number of rows may be a coincidence."""
+"""No parent is sought for a statement with fewer executions: an equal number of rows may be chance.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def compose_runs(
 
     Args:
         recorded: the recording's figures.
-        order: the statements by their first execution.
+        order: the statements, in the order of their first executions.
         replays: share, rows by table, and figures of each replay. A replay had the first 1/share of
             each table's rows; the last replay had all rows.
     """

@@ -21,7 +21,7 @@ ALL = "(all statements)"
 VM_STEPS, EXECUTIONS, ROWS = "VM steps", "executions", "rows"
 NONE = StatementFigures(0, 0, 0, 0)
 MAX_TIMES = 4
-"""The most executions of a statement per row of its parent to look for."""
+"""A statement that runs more often per row of another statement is not its child."""
 
 NOISE, UNCERTAIN = 0.1, 0.35
 """An exponent may exceed its limit by NOISE. If the law is not certain, the slope may exceed the

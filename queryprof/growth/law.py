@@ -160,7 +160,7 @@ def _slopes(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
         ((c + d) / 2, (b - a) / (d - c))
         for (a, b), (c, d) in zip(pairwise(y), pairwise(x), strict=True)
     ]
-    if any(rise <= 0 for _, rise in rises):  # too noisy to tell more than a line
+    if any(rise <= 0 for _, rise in rises):  # the figures are too noisy to fit more than a line
         drop = max(a - b for a, b in pairwise(y))
         found = 1.0 if y[-1] - y[0] > MIN_RISE_PER_FALL * drop else 0.0
         return found, found
