@@ -85,8 +85,8 @@ def figures_of_test(
 
     Args:
         with_sites: whether to include the call sites. Finding call sites takes most of the time.
-        test_thread: the thread that ran the test. If no frame of the program made a call in this
-            thread, a framework made it for setup or cleanup, and the call is skipped.
+        test_thread: the thread that ran the test. Its calls without a frame of the program are
+            skipped, because a framework made these calls for setup or cleanup.
         script: the file of the command that runs the tests. Its frames call all tests, so they
             count as frames of the framework.
     """

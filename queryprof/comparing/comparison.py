@@ -47,15 +47,16 @@ from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
 MIN_TIME_CHANGE = 0.01
-"""A share of the runs' database time. A smaller change in a statement's time counts as no change.
+"""A change in a statement's time counts as no change if it is smaller than this share of the runs'
+database time.
 """
 
 SITES = 3
 """The number of call sites to show for a statement."""
 
 MIN_STEP_CHANGE = 0.001
-"""A share of the runs' VM steps. A smaller change counts as no change, because SQLite needs more
-steps to read a schema with an additional index or column.
+"""A change smaller than this share of the runs' VM steps counts as no change, because SQLite needs
+more steps to read a schema with an additional index or column.
 """
 
 Side = list[Mapping[str, list[Aggregate]]]
@@ -71,9 +72,9 @@ class _SmallestChanges(NamedTuple):
 class _StatementJudges(NamedTuple):
     """Compares a statement's values.
 
-    If the runs as a whole changed in time, a statement that changed the same way explains this, and
-    the limit for whole runs applies. All other statements get a stricter limit, because many
-    statements are tested at once.
+    If the time of the whole runs got better or worse, statements that changed in the same direction
+    explain this change, and get the limit for whole runs. All other statements get a stricter
+    limit, because many statements are tested at once.
     """
 
     of_whole: MetricComparer

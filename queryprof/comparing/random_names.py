@@ -3,7 +3,7 @@
 Programs and tests name tables after a uuid, a hash, a counter or the time. Only identifiers can
 contain such parts, because statements already have "?" for literals. This module does not recognize
 random names that look like words, such as ten random letters; queryprof.comparing.renamed pairs
-them.
+statements with such names.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _most_expensive_first(costs: Mapping[str, Cost]) -> list[str]:
 
 
 def likely_replaced_statement(statement: str, gone: Iterable[str]) -> str:
-    """Return the missing statement that a new one most likely replaces; "" if none is similar."""
+    """Return the missing statement that this new statement most likely replaces, or ""."""
     words = set(_TOKEN.findall(statement))
     best, best_share = "", MIN_COMMON_WORDS
     for candidate in sorted(gone):

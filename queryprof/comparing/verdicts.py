@@ -18,8 +18,8 @@ FALSE_ALARM_RATE = 0.01
 """The probability that a comparison of equal programs wrongly reports any time as changed."""
 
 WHOLE_TESTS = 8
-"""The independent times of whole runs: database, run, CPU, memory, reads, writes, lag and stalls.
-All other times (a mean, a rate) follow from these.
+"""The number of independent measurements of whole runs: database, run, CPU, memory, reads, writes,
+lag and stalls. All others (a mean, a rate) follow from these.
 """
 
 MIN_TIMED_RUNS = 6
