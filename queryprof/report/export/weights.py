@@ -70,8 +70,8 @@ class _NodeMaker:
                 self._first[key] = min(frame.line, self._first.get(key, frame.line))
 
     def _first_line(self, frame: Frame) -> int:
-        """Return the first line of the frame's function. If unknown, return its smallest
-        line seen.
+        """Return the first line of the frame's function or, if unknown, the smallest recorded line
+        of the function.
         """
         return frame.first_line or self._first[frame.file, frame.function]
 

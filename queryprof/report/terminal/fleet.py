@@ -29,7 +29,7 @@ MAX_STATEMENT_CHARACTERS = 400
 """Length limit of a statement, in characters."""
 
 MIN_SHARE = 0.01
-"""Minimum share of a statement's time for a kind of file work to be shown."""
+"""A kind of file work is shown if it takes at least this share of a statement's time."""
 
 
 def print_cards(

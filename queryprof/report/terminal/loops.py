@@ -33,7 +33,7 @@ CHART_MARGIN = 22
 """Width of a chart's axis in columns."""
 
 WIDE = 100
-"""The columns that show all figures of a function. With fewer, its name would break."""
+"""Minimum width in columns to show all figures of a function without breaking its name."""
 
 LATE_NS = 10_000_000
 """Minimum 95th percentile of the heartbeat lag, in ns, for a warning."""

@@ -20,7 +20,7 @@ BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 16
 HOUR_NS = 3_600_000_000_000
 MIN_RATE_NS = 10_000_000_000
-"""Minimum duration in ns of a run for an hourly rate."""
+"""Minimum duration in ns of a run whose hourly rates are shown."""
 
 
 def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
@@ -112,7 +112,7 @@ def thread_tables(report: Report, places: Places, wide: bool) -> list[Renderable
                 ]
             table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
         parts.append(table)
-        if highest:  # without bars, the run was too short
+        if highest:  # 0 if the run was too short for bars
             scale = f"{duration(highest)} in {duration(part_ns)}"
             parts.append(
                 Text(

@@ -23,7 +23,7 @@ FIGURE, GAP = 8, 2
 """Width of a figure, and of the gap between two figures, in columns."""
 
 LONG_NS = 1_000_000_000
-"""Minimum time in ns that a shown write lock has been held."""
+"""A write lock is shown if it has been held for at least this time in ns."""
 
 MAX_HELD = 4
 """Maximum number of lines with write locks."""
@@ -34,7 +34,7 @@ shown if a call waited for it, or if it was held for at least this share of the 
 """
 
 STATES = "·▒█"
-"""Characters for the states of a lock: free, held, held while a call waited."""
+"""Characters for the states of a lock: free, held, awaited by a call."""
 
 FRAMES = 2
 """Frames shown of a lock's stack. One frame is not enough: it may be a shared helper function."""

@@ -14,7 +14,7 @@ from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, print_parts
 
 MIN_SHARE = 0.01
-"""Minimum share of the database time of a shown node."""
+"""A node is shown if it takes at least this share of the database time."""
 
 
 def print_tree(report: Report, file: TextIO | None = None, width: int | None = None) -> None:

@@ -15,10 +15,10 @@ from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.findings.finding import CATEGORIES, Finding
 
 NOTABLE_PART = 0.05
-"""Minimum share of a statement's time for a part of the time split to be shown."""
+"""A part of the time split is shown if it takes at least this share of the statement's time."""
 
 FEW_STEPS = 20
-"""VM steps below which a statement does no notable work (COMMIT, for example)."""
+"""A statement with fewer VM steps does no notable work (COMMIT, for example)."""
 
 
 def findings_at(
