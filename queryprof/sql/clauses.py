@@ -346,7 +346,7 @@ def compared_columns(statement: str, table: str, *, is_only: bool = False) -> tu
 
 
 def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
-    """Return the partner's index of each parenthesis; the last index for an unclosed one."""
+    """Return the index of each parenthesis's partner; the last index if it has no partner."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):

@@ -102,7 +102,7 @@ def is_at(tokens: Sequence[Token], place: int, mark: str) -> bool:
 
 def table_of_column(operand: Sequence[Token], column: str) -> str:
     """Return the table or alias that an operand writes before a column, in lower case; "" if the
-    column is absent or has none.
+    operand lacks the column, or writes it without a table.
     """
     for table, dot, name in zip(operand, operand[1:], operand[2:], strict=False):
         if dot.text == "." and name.named == column:
