@@ -2,7 +2,7 @@
 
 It has one line per statement and test, is sorted, and contains nothing that differs between
 machines. It names the version of SQLite, which may change VM steps, and the version of Python,
-whose library executes statements as well.
+whose standard library also executes statements.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class Calls:
     """The calls in some parts.
 
     Attributes:
-        script: the file of a command that runs the tests (manage.py), whose frames are below all
-            others; "" without one.
+        script: the file of the command that runs the tests (manage.py), whose frames are the
+            outermost of all calls; "" if there is no such command.
         test_thread: statements of this thread without any frame of the program are ignored, because
             a framework ran them to prepare or clean up; "" to ignore none.
     """

@@ -157,7 +157,7 @@ class _Suite:
         self.failed: set[str] = set()
 
     def name_of(self, test: Any) -> str:
-        """Return the name that pytest would give the test, or "" if it has no file.
+        """Return the name that pytest would give the test; "" if the test has no file.
 
         The file is relative to the working directory.
         """

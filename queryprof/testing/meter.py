@@ -68,7 +68,7 @@ class Meter:
         self._descriptions: Descriptions | None = None
         self._has_started = False
         self._identity: object = None  # the recording whose changes are read
-        self._statements = 0  # the largest number of a statement
+        self._statements = 0  # the largest statement number so far
         self._plans_before = 0.0
 
     def open(
