@@ -1,7 +1,7 @@
 """Database times of tests in earlier runs on this machine, kept in pytest's cache.
 
 Times differ between machines and from run to run, so baselines do not contain them. A test counts
-as slower only if its time is far above many others.
+as slower only if its time is far above its times in many earlier runs.
 """
 
 from __future__ import annotations
