@@ -54,7 +54,8 @@ class _Recording:
 
     Attributes:
         has_ended: whether the process had ended when it wrote its last part.
-        ended: the numbers of parts that had ended when the region, and each copy, was written.
+        ended: for the region, and for each copy of it, the number of parts that had ended when it
+            was written.
         may_live: whether the process may still record into a region.
         copies: a sort key and the path of each copy of the region. The key is the number of ended
             parts, and the last time at which the process was alive (Unix time in ns).

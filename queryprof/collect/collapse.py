@@ -74,9 +74,8 @@ class Collapse:
             walls_ns: run times of the trace's processes, by their ids in the store.
 
         Returns:
-            Two mappings from thread numbers to ids in the store: to the combined threads of each
-                name,
-            and to the threads of single executions.
+            Two mappings from the trace's thread numbers to ids in the store. The first leads to the
+            combined thread of each name, the second to the threads of single executions.
         """
         threads = list(rows)
         used = {

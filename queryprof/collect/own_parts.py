@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
     Place = tuple[int, int, int]
-    """A part: the number of the recording, the number of its earlier locations, and the part's
+    """A part: the number of the recording, how many locations the parts had before, and the part's
     number in its location.
     """
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class OwnParts:
     """The parts of this process.
 
-    Parts change their location when a recording that blocks began continues to a trace. Parts in
-    earlier locations are kept until no reader needs them.
+    Parts change their location if blocks began the recording and it then continues to a trace.
+    Parts in earlier locations are kept until no reader needs them.
 
     Attributes:
         path: common start of their names.

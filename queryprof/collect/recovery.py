@@ -67,7 +67,7 @@ _slow_locks: set[str] = set()
 """Directories whose lock could not be taken. Later traces in them do not wait again."""
 
 MAX_MOVED = 2
-"""Maximum number of regions that `put_aside` moves."""
+"""Maximum number of regions that `move_to_disk` moves."""
 
 
 def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> list[str]:
