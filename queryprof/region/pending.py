@@ -2,8 +2,8 @@
 
 A process stores each call's measurements, and adds several calls to the sums at once. If it is
 killed, some stored calls are not in the sums. Two values show whether a call is in the sums
-already: the stage of the call, which is stored after the values that it covers, and the earlier
-count of the sums' row (see queryprof/core/memory/execution_row.h).
+already: the stage of the call, which is stored after the values that it covers, and the count that
+the row of sums had before the call was added (see queryprof/core/memory/execution_row.h).
 
 Counts are therefore exact, whenever the process was killed. Times of calls that were just being
 added may be missing or counted twice. The arithmetic is the same as in the core.

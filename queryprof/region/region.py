@@ -64,7 +64,7 @@ MAX_FILE_BYTES = 1 << 28
 
 
 class IncompleteError(TraceError):
-    """A copy on disk has no header yet: the process writes it last."""
+    """A copy on disk has no header yet: the process writes the header last."""
 
 
 class Region:

@@ -199,7 +199,7 @@ def is_living(region: Region) -> bool | None:
         if not started or _is_in_our_time_namespace(pid):
             return False
         # Start times differ in another time namespace (time_namespaces(7)). Two processes may have
-        # this id, so look for the one that has mapped the memory.
+        # this id, so look for the process that has mapped the memory.
         return None if region.path.endswith(PART_SUFFIX) else _has_mapped(pid, region)
     return region.path.endswith(PART_SUFFIX) or _has_mapped(pid, region)
 
