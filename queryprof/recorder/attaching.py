@@ -177,7 +177,7 @@ def request_answer(
 
 @contextmanager
 def _process_connecting(pid: int, pidfd: int) -> Iterator[Callable[[], None]]:
-    """Make the process connect while the block runs. Yields a function that repeats this.
+    """Make the process connect while the block runs. Yields a function that repeats the attempt.
 
     Raises AttachError if the process cannot be made to connect.
     """

@@ -183,7 +183,7 @@ class Session:
         _core.share_region(places, name, self.parts.prefix)
 
     def continue_to_trace(self, target: Callable[[], TraceTarget] | None) -> None:
-        """Continue to record after the owners' release. The new trace includes the earlier data."""
+        """Continue to record after the owners are gone. The new trace includes the earlier data."""
         with self.exclusive:
             if self.is_on and self._is_of_owners:
                 made = target() if target else None  # may raise
