@@ -55,8 +55,9 @@ KEEP_SOURCES_NS = 24 * 3600 * 10**9
 """How long the source files stay after a combined file has their rows."""
 
 FILES_AT_ONCE, ROWS_AT_ONCE = 1000, 200_000
-"""The approximate number of files and rows to combine at once. While they are combined, histogram
-buckets become rows, about 15 per row. Opening a file takes 0.7 ms for each range of rows.
+"""The approximate number of files and rows to combine at once. During this, each histogram bucket
+becomes a row, about 15 for each row of the files. Opening a file takes 0.7 ms for each range of
+rows.
 """
 
 COMPACTED_AGE = timedelta(days=2)

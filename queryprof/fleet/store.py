@@ -166,8 +166,8 @@ class _Reading:
 
 
 def count_nested_windows(windows: Iterable[tuple[str, str]]) -> int:
-    """Count the windows inside another window of the same process. Both windows contain their
-    calls.
+    """Count the windows inside another window of the same process. The calls of such a window are
+    in both windows.
 
     A small overlap of consecutive windows does not count, because the last call of a window can end
     after the next window has begun.
