@@ -70,11 +70,11 @@ def package_near_driver(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPP
 
 
 def package_that_executes(stack: Sequence[Frame]) -> str:
-    """Return the package near the driver, or the package that calls this object mapper with models
-    of its own. The program cannot change the queries of such a package.
+    """Return the package near the driver. If that is an object mapper that another package calls
+    with its own models, return the other package: the program cannot change its queries.
 
-    A package that iterates over a query, or reads an attribute, does not count: the program may
-    have made the query or the object.
+    A package that only iterates over a query, or reads an attribute, does not count: the program
+    may have made the query or the object.
     """
     mapper = package_near_driver(stack)
     if mapper not in MAPPERS or all(frame.kind != "user" for frame in stack):

@@ -37,7 +37,7 @@ READ_FOR_ONE = 4
 """If a statement reads more rows than this for each row it returns, it reads more than it needs."""
 
 MANY_ROWS = 1000
-"""A sort of this many rows or more, or a subquery run for this many, is expensive."""
+"""A sort of this many rows, or a subquery that runs for this many rows, is expensive."""
 
 SORT_STEPS = 8
 """Sorting takes at least this many VM steps per row. This reveals sorts of many rows whose query

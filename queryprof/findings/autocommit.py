@@ -31,7 +31,7 @@ def find_autocommit_reads(program: Program) -> Iterator[Finding | None]:
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.innermost_loop(group)
         if is_mapped or program.path_inside_request(group) != group.path:
-            continue  # the ORM costs more than the lock, or each read is another request
+            continue  # the ORM costs more than the lock, or each read belongs to another request
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.make_finding(
                 "autocommit_reads",

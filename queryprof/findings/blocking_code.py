@@ -31,7 +31,8 @@ MIN_TIMES = 2
 """Code that blocks the loop fewer times may be startup code."""
 
 MIN_CALLBACKS = 2
-"""With fewer delayed callbacks per stall, the only one may be a timer for a progress display."""
+"""With fewer delayed callbacks per stall, the delayed callback may be a progress display's timer.
+"""
 
 
 OTHERS_SHARE = 0.2
@@ -83,7 +84,7 @@ def merge_with_causes(
 
 
 def blocking_in_words(kind: str, stall: StallSummary) -> str:
-    """Return how often and how long a loop was blocked, and by which other statement."""
+    """Return how often and how long code blocked a loop, and which further statement took part."""
     others = [one for one in stall.causes[1:] if one.share >= OTHERS_SHARE]
     beside = f", together with {shorten(others[0].statement, 60)}" if others else ""
     if stall.stall.count == 1:

@@ -103,7 +103,9 @@ CONNECTION_SYMPTOMS = (
     "many_cheap",
     "heavy_query",
 )
-"""Symptoms of a function that opens a connection for each query, unless they gain more."""
+"""Findings that are symptoms of a function that opens a connection for each query, unless their
+fixes save more.
+"""
 
 BESIDE = ("redundant_index", "lock_upgrade")
 """Findings that stay separate from other findings about the same statement and call site, because

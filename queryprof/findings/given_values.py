@@ -30,14 +30,14 @@ class SampledParameters:
         self.slow += sample.slow
 
     def mean_offset(self, executions: int) -> float | None:
-        """Return the mean OFFSET; None if too few samples have an OFFSET, such as first pages."""
+        """Return the mean OFFSET; None if too few samples have one. First pages have no OFFSET."""
         return (
             self.skipped / self.offsets if _has_enough_samples(self.offsets, executions) else None
         )
 
     def wildcard_share(self, executions: int) -> float | None:
-        """Return the share of values that begin with a wildcard; None if there are too few
-        samples.
+        """Return the share of samples with a value that begins with a wildcard; None if there are
+        too few samples.
         """
         samples = self.samples - self.slow
         return self.open_patterns / samples if _has_enough_samples(samples, executions) else None

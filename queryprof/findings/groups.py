@@ -141,7 +141,7 @@ class StatementGroup:
 
     @cached_property
     def line_ns(self) -> float | None:
-        """Nanoseconds of the program's line per execution; None if unknown (see execution_ns)."""
+        """The time (ns) of the program's line per execution; None if unknown (see execution_ns)."""
         executions = self.totals.statement_executions
         return execution_ns(self.line_times, self.rows, executions, *self.line_waits_ns)
 

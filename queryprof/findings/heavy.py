@@ -59,7 +59,7 @@ BLOCKED = "blocked the event loop for"
 """Words in the evidence if a statement ran on an event loop but its stalls are unknown."""
 
 LONG_ON_LOOP_NS = 1_000_000
-"""A query of at least this time is worth a thread: handing the query over takes far less time."""
+"""A query that takes this long is worth a thread: handing it over takes far less time."""
 
 ON_LOOP_SHARE = 0.10
 """A query that blocks an event loop for at least this share of the time is reported."""

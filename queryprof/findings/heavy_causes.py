@@ -21,7 +21,9 @@ FEW = 20
 """A statement with at least this many rows or executions repeats the same work."""
 
 SPILLED = 0.2
-"""Pages that do not fit in the cache are a cause if their I/O takes at least this share of time."""
+"""Pages that do not fit in the cache are a cause if their I/O takes at least this share of the
+statement's time.
+"""
 
 SPILLED_BYTES = 10_000_000
 """The pages of a statement may fit in the cache if a query reads fewer bytes than this, or a write
@@ -171,7 +173,7 @@ def _compound_cause(group: StatementGroup) -> HeavyStatementCause | None:
 
 
 def _joins_in_recursion(group: StatementGroup) -> bool:
-    """Return whether a recursive part looks up rows of a table, not only counts numbers."""
+    """Return whether a recursive part looks up rows of a table instead of counting numbers."""
     for plan in group.plans:
         step = next((one for one in plan if one.strip() == "RECURSIVE STEP"), None)
         if step is None:
@@ -184,7 +186,7 @@ def _joins_in_recursion(group: StatementGroup) -> bool:
 
 
 COUNTED_PAGES = 20
-"""A count of fewer pages is fast: a page takes 3 us, and a sqlite3 call 5.4 us."""
+"""Counting the rows in fewer pages is fast: a page takes 3 us, and a sqlite3 call 5.4 us."""
 
 WHOLE_COUNT = "count(*) without WHERE reads each page of a table or of an index"
 COUNT_FIX = (

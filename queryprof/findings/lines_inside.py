@@ -12,8 +12,8 @@ ALL = 0.999
 """A larger share counts as all of a statement's calls; the rest is rounding."""
 
 MOST = 0.5
-"""The time of an outer line limits the time of inner lines if its passes contain at least this
-share of their executions. The counts of passes are sampled.
+"""The time of an outer line is an upper limit for the time of an inner line, if the outer line's
+timed passes contain at least this share of the inner executions. Only some passes are timed.
 """
 
 

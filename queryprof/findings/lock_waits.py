@@ -73,7 +73,7 @@ def waits_by_caller(waits: Mapping[CallPath, CausedWaits]) -> Iterator[CausedWai
 
 
 def ranked_frame(path: CallPath, sites: Sites) -> Frame | None:
-    """Return the ranked frame of a call path (helpers are skipped)."""
+    """Return the frame that the report names for a call path. It skips database helpers."""
     return sites.site(path).frame
 
 

@@ -72,15 +72,14 @@ def _pool_doubt(program: Program, group: StatementGroup) -> str:
 def _ns_saved_without_waits(program: Program, group: StatementGroup) -> float:
     """Return the time that the program would save if no call waited for a connection.
 
-    - A request saves its own waits.
-    - The loop's own computing remains.
-    - A run with threads saves the waits of the thread that waits longest.
-    - The tasks of an event loop wait at the same time. The loop saves the time in which one or more
-      tasks wait. The share of overlapping time comes from the longest waits, whose start and end
-      are recorded.
-    - The loop cannot save all of its time: on average, `waited / run` tasks wait while one or more
-      tasks work. With enough connections, all of these tasks work. The loop then runs for
-      `run / (1 + waited / run)`.
+    - With requests (spans): all waits, because each request saves its own waits.
+    - With threads: the waits of the thread that waits longest.
+    - With an event loop: the time in which one or more tasks wait, because tasks wait at the same
+      time. The share of overlapping time comes from the longest waits, whose start and end are
+      recorded. The loop saves no more than its idle time, because its own computing remains.
+    - An event loop also cannot save all of its time: on average, `waited / run` tasks wait while
+      one or more tasks work. With enough connections, all of these tasks work. The loop then runs
+      for `run / (1 + waited / run)`.
     """
     return group.totals.total_ns if program.spans else _waiting_ns(program, group)
 

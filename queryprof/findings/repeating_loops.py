@@ -18,7 +18,7 @@ AS_OFTEN = 1.1
 """Two queries run once per call of a function if their counts differ by at most this factor."""
 
 MAX_NEAR_QUERIES = 20
-"""The most queries of a function to compare, so that thousands of statements take no longer."""
+"""The most queries of a function to compare. This limits the time for thousands of statements."""
 
 GroupAtDepth = tuple[StatementGroup, int]
 

@@ -109,8 +109,8 @@ class SharedLines(RepeatingLoops):
         return not (is_lazy and self._is_more_important(group, first))
 
     def other_loaded_attributes(self, group: StatementGroup) -> tuple[str, ...]:
-        """Return the other attributes that an ORM loads in a lazy load's line about as often. The
-        line's time includes these loads.
+        """Return the other attributes that an ORM loads in the line of a lazy load, about as often
+        as the load's own attribute or more often. The line's time includes these loads.
         """
         notes = {self.library_note(one) or "" for one in self.other_reads_of_line(group)}
         lazy = (one.partition(" in ")[0] for one in notes if one.startswith(LAZY))
@@ -123,8 +123,8 @@ class SharedLines(RepeatingLoops):
         return tuple(sorted(names))
 
     def other_reads_of_line(self, group: StatementGroup) -> list[StatementGroup]:
-        """Return the other queries that a library executes in a line about as often. The line's
-        time includes them.
+        """Return the other queries that a library executes in the group's line, about as often as
+        the group's query or more often. The line's time includes them.
         """
         if not self._shares_line(group):
             return []

@@ -43,7 +43,7 @@ MIN_COMMITS_PER_WRITE = 0.8
 """At this many commits per write or more, each write has a commit of its own."""
 
 NEAR_FRAMES = 2
-"""A statement and its commit are near within this many frames: the function and its caller."""
+"""A statement and its commit are near if they share one of this many innermost functions."""
 
 MOVE_WAITS_OUT = (
     "The program mostly waits between these writes. Keep slow work out of the transaction. A"

@@ -41,7 +41,7 @@ def find_pinned_logs(program: Program) -> Iterator[Consequence]:
     for hold in program.report.lock_holds:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         is_reader = hold.kind != "write" and not is_writer
-        is_long = hold.max_ns >= LONG_NS  # shorter ones are kept if they block writers
+        is_long = hold.max_ns >= LONG_NS  # shorter holds are recorded if they block writers
         if is_reader and is_long and hold.log_bytes > LOG_BYTES and hold.database in written:
             yield _pinned_log_finding(program, hold)
     pinned = {

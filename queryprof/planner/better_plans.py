@@ -11,7 +11,8 @@ COMPARED = re.compile(r"[=<>]+")
 
 
 def is_better_plan(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or sorts less, without more scans.
+    """Return whether the plan `after` searches by more terms or sorts less than `before`, and does
+    not scan more.
 
     A MULTI-INDEX OR that replaces a scan may add a sort.
     """
@@ -24,8 +25,8 @@ def is_better_plan(before: Steps, after: Steps) -> bool:
 
 
 def searches_more(before: Steps, after: Steps) -> bool:
-    """Return whether a plan searches by more terms or scans less. A max() that reads only the end
-    of an index does not scan.
+    """Return whether the plan `after` searches by more terms or scans less than `before`. A max()
+    that reads only the end of an index does not scan.
     """
     return comparison_count(after) > comparison_count(before) or scan_count(after) < scan_count(
         before

@@ -239,7 +239,9 @@ def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]
 
 
 def _key_may_compute(argument: ast.keyword) -> bool:
-    """Return whether a keyword argument, such as `key`, may compute more than a column."""
+    """Return whether a keyword argument, such as `key`, may compute more than the value of a
+    column.
+    """
     is_simple = isinstance(argument.value, ast.Lambda | ast.Constant)
     return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
 

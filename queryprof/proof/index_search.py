@@ -186,7 +186,7 @@ class ChangeSearch:
         return tuple(dict.fromkeys(best.values()))
 
     def _indexes_with_bounds(self) -> dict[IndexSet, float]:
-        """Return the planner's indexes, each with an upper bound of its savings (ns)."""
+        """Return the planner's chosen indexes, each with an upper bound of its savings (ns)."""
         found: dict[IndexSet, float] = {}
         for query in self.queries:
             first = query.samples[0]
