@@ -53,7 +53,7 @@ class _Recording:
     """The files of one process.
 
     Attributes:
-        has_ended: whether the process had ended when it wrote its last part.
+        has_ended: whether the process no longer ran when its last part was read.
         ended: for the region, and for each copy of it, the number of parts that had ended when it
             was written.
         may_live: whether the process may still record into a region.

@@ -27,8 +27,8 @@ MAX_STATEMENTS = 2
 """With more statements per connection, the program does not open a connection per query."""
 
 MIN_USED = 0.5
-"""A function counts as the user of its connections if it runs at least this many statements on
-each.
+"""A function counts as the user of connections if it runs at least this many statements per
+connection.
 """
 
 

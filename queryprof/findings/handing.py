@@ -19,7 +19,8 @@ def divide_hand_over_time(
     """Divide the hand-over time of each line among the line's statements, in proportion to their
     executions. If a line only fetches rows, divide its time among the statements of its function,
     in proportion to their fetches. If a line hands a function to a thread, divide its time among
-    the statements that the function executes.
+    the statements that the function executes. If executions may overlap, set `overlaps` instead of
+    dividing the time.
 
     Args:
         is_alone: returns whether a group's executions are awaited one after the other.

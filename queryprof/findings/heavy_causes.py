@@ -18,7 +18,7 @@ from queryprof.sql.clauses import tables_by_alias
 from queryprof.sql.tokens import tokens_of
 
 FEW = 20
-"""A statement with at least this many rows or executions repeats the same work."""
+"""The fewest executions or rows for a cause that repeats with each execution or row."""
 
 SPILLED = 0.2
 """Pages that do not fit in the cache are a cause if their I/O takes at least this share of the

@@ -32,9 +32,9 @@ per sync (1,800 and 2,001 syncs, ext4), and 2.4 to 2.7 per handoff (2,008 and 4,
 
 def reference_time(profile: Profile, spans_ns: int) -> tuple[int, str]:
     """Return the time in ns that shares refer to, and its name. With spans, this is the time of the
-    spans. For a server without spans, and for a program that mostly waits, it is the busy time.
-    Otherwise it is the time of the run. In a collapsed trace it is the total time of the processes
-    that execute statements.
+    spans, if it is less than the time of the run. For a server without spans, and for a program
+    that mostly waits, it is the busy time. Otherwise it is the time of the run or, in a collapsed
+    trace of several processes, the total time of the processes that execute statements.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]

@@ -97,8 +97,8 @@ def _starved_log_finding(program: Program, hold: LockHold) -> Finding:
 
 
 def _pinned_log_finding(program: Program, hold: LockHold) -> Consequence:
-    """Return the finding about a read transaction of at least a second. Shorter transactions are
-    not recorded.
+    """Return the finding about a read transaction of at least a second. Shorter ones are recorded
+    only if they kept writers from committing.
     """
     by_cursor = hold.end_statement == hold.statement
     finding = Finding(

@@ -32,7 +32,8 @@ from queryprof.sql.tokens import Token, tokens_of
 
 MAX_STATEMENTS = 300
 CONSIDERED_TIME_SHARE = 0.9995
-"""The slowest statements that together take this share of the recorded time are considered."""
+"""The most expensive statements that together take this share of the recorded time are considered.
+"""
 
 LIMIT = 20
 """The value for LIMIT ? if it was not recorded."""
