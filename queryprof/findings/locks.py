@@ -100,8 +100,7 @@ class Consequence:
 
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
-    """Yield lock_wait and long_transaction findings: one per holder, and one for unknown holders.
-    """
+    """Yield lock_wait and long_transaction findings: one per holder, one for unknown holders."""
     caused, known_ns = _caused_waits(program)
     for found in caused:
         if found.ns >= WAITED_NS:

@@ -81,7 +81,9 @@ def read_schema(path: str) -> Schema:
 
 
 def _authorize_reading(action: int, what: str | None, inside: str | None, *_: object) -> int:
-    """Allow only reads, FUNCTIONS, and SQLite's own declarations of PRAGMAs as tables."""
+    """Allow only reads, PRAGMAs, FUNCTIONS, and the declarations by which SQLite makes PRAGMAs
+    tables.
+    """
     is_reading = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
     is_declared = action == sqlite3.SQLITE_UPDATE and what == "sqlite_master"
     is_ours = action == sqlite3.SQLITE_FUNCTION and inside in FUNCTIONS
