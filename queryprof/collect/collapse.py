@@ -106,7 +106,9 @@ class Collapse:
         )
 
     def finish(self) -> None:
-        """Remove the processes that need not be listed. The settings keep their figures."""
+        """Remove the processes that need not be listed. Settings keep the figures of these
+        processes.
+        """
         connection = self._store.connection
         single = " UNION ".join(f"SELECT thread_id FROM {table}" for table in SINGLE_EVENT_TABLES)
         connection.execute(

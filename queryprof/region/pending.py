@@ -97,7 +97,7 @@ class AggregateRow:
     def move_duration(self, from_ns: int, to_ns: int) -> None:
         """Move an execution in the distribution, or add a new execution if `from_ns` is -1.
 
-        Does nothing if the distribution is complete, because it contains the execution already.
+        Does not add the new duration if the distribution already contains the duration.
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0

@@ -197,7 +197,7 @@ class Region:
         return self.tables[name].unpack_rows(self.packed_rows(name), columns)
 
     def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Like `rows`, but without rows that were read during a change.
+        """Like `rows`, but rows that were read during a change are read again.
 
         During a change, the sequence number of a row is odd, or differs in a second reading. A row
         that changes all the time is used as is.

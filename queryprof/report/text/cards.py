@@ -96,7 +96,7 @@ def _total_vm_steps(report: Report) -> int | None:
 
 
 def repeat_in_words(found: RepeatSummary) -> str:
-    """Return how often a query ran in one span."""
+    """Return how often a query ran per span."""
     each = average(round(found.each, 1))
     if found.spans == 1:
         return f"{each} times in a span {found.span}: a query in a loop?"
