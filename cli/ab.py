@@ -46,7 +46,7 @@ def run_order(runs: int) -> list[int]:
     type=click.IntRange(min=1),
     default=6,
     show_default=True,
-    help="Runs of each revision; times are judged with six or more.",
+    help="Runs of each revision; comparing times needs six or more.",
 )
 @click.option(
     "--setup",

@@ -136,7 +136,7 @@ def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
 
     statements = statements_sent_to(report, "postgresql")
     if not statements:
-        raise QueryprofError(f"analyze: {file}: --dsn: no statement was sent to PostgreSQL")
+        raise QueryprofError(f"analyze: {file}: no statement went to PostgreSQL; remove --dsn")
     return server_facts(dsn, statements)
 
 

@@ -40,8 +40,8 @@ class _ProcessId(click.IntRange):
 def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_report: bool) -> None:
     """Record running processes until Ctrl-C, and print a report.
 
-    The processes must run Python 3.14 or newer, like this command, or have been started with
-    QUERYPROF=standby. Detaching restores them.
+    The processes must have been started with QUERYPROF=standby, unless they and this command run
+    Python 3.14 or newer. Detaching restores them.
     """
     from queryprof.cli.recording import CommandRecordings
     from queryprof.cli.run import write_trace_and_report
@@ -58,7 +58,7 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
                     those = "1 worker process" if len(others) == 1 else f"{len(others)} workers"
                     all_pids = " ".join(map(str, (*pids, *others)))
                     click.echo(
-                        f"queryprof: not recorded: {those}; add with: queryprof attach {all_pids}",
+                        f"queryprof: not recorded: {those}; to add: queryprof attach {all_pids}",
                         err=True,
                     )
                 wait(attachments, ended, for_s)

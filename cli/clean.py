@@ -23,10 +23,10 @@ def clean() -> None:
 
     found = regions_left_behind()
     if not found:
-        click.echo("no ended process has left a recording")
+        click.echo("no ended process left a recording")
         return
     for path in save_left_regions(found):
-        click.echo(f"made: {escape_control_characters(path)}")
+        click.echo(f"written: {escape_control_characters(path)}")
     _print_left(one for one in found if os.path.lexists(one.path))
 
 

@@ -77,7 +77,7 @@ def print_verdict(
             left_out.add(reason)
     for side, name in zip(sides, ("before", "after"), strict=True):
         if has_no_statements(side):
-            raise QueryprofError(f"compare: the traces {name} have no executions to compare")
+            raise QueryprofError(f"compare: the traces of the {name} side have no executions")
     before_runs, after_runs = sides
     comparison = compare(before_runs, after_runs)
     failed = regressions(comparison, fail_on or GATES)
@@ -122,7 +122,7 @@ def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 
     With several traces, put `::` between the sides. The exit status is 1 if something got worse.
-    Times are judged with six or more traces on each side.
+    Comparing times needs six or more traces on each side.
     """
     before, after = _split_sides(files)
     print_verdict(before, after, **judgement)

@@ -54,7 +54,7 @@ def doctor(cleans: bool) -> None:
         lines += [
             ("core", f"none: {reason}"),
             ("recording", "off: spans, limits and similar calls do nothing"),
-            ("reading", "traces, as everywhere: report, analyze, html, compare, export, merge"),
+            ("reading", "works: report, analyze, html, compare, export, merge"),
         ]
         for name, text in lines:
             click.echo(escape_control_characters(f"{name:<11} {text}"))
@@ -105,7 +105,7 @@ def _windows_line(settings: Settings) -> str:
     from queryprof.core.settings import WINDOWS_NS
 
     (length,) = [name for name, ns in WINDOWS_NS.items() if ns == settings.window_ns]
-    kept = f"the latest {settings.kept} of each process are kept"
+    kept = f"each process keeps its latest {settings.kept}"
     return f"one file per {length} instead of one trace; {kept}"
 
 

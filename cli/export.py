@@ -26,7 +26,7 @@ PSTATS_NODES = 1000
     "form",
     type=click.Choice(tuple(SUFFIXES)),
     required=True,
-    help="Format of the viewer.",
+    help="Format to write, for the viewer of your choice.",
 )
 @click.option(
     "-o",

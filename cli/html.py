@@ -41,7 +41,7 @@ MAX_BOTTLENECKS = 1000
 @click.option(
     "--cprofile",
     type=click.Path(),
-    help="Function times, written by `run --cprofile` or cProfile.",
+    help="File of function times, from `run --cprofile` or cProfile.",
 )
 @click.option(
     "--db",

@@ -60,7 +60,7 @@ def _duration_and_target(words: tuple[str, ...]) -> tuple[float, str | None]:
     if rest and not os.path.exists(rest[0]) and not rest[0].isdecimal() and rest[0][:1].isdecimal():
         seconds = PERIOD.convert(rest.pop(0), None, None)
     if len(rest) > 1:
-        raise click.UsageError(f"one target at most: {' '.join(rest)}")
+        raise click.UsageError(f"give one TARGET, not several: {' '.join(rest)}")
     return seconds, rest[0] if rest else None
 
 
@@ -91,4 +91,4 @@ def _time_before(text: str) -> int:
             at = datetime.combine(now.date(), at.time()).astimezone()
             at -= timedelta(days=at > now)
         return int(at.timestamp() * 1e9)
-    raise click.BadParameter(f"{text!r} is not a time: 03:12, 03:12:07, 2026-05-01 03:12")
+    raise click.BadParameter(f"{text!r} is not a time; write 03:12, 03:12:07 or 2026-05-01 03:12")

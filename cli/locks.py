@@ -63,7 +63,9 @@ def locks(file: str) -> None:
         parts.append(Text(f"{file}: no process has a lock on it"))
     for owner in owners:
         who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
-        command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
+        command = (
+            shlex.join(owner.command) if owner.command else "(no permission to read its command)"
+        )
         parts.append(Text(f"{who} {owner.does}: {command}" if owner.pid else f"{who} {owner.does}"))
         for one in held:
             if one.pid == owner.pid:

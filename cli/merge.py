@@ -53,7 +53,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
         for trace in _exclude_output(traces_for_argument(given), given, output)
     ]
     if not traces:
-        raise QueryprofError(f"{output}: the only trace there; nothing to merge")
+        raise QueryprofError(f"{output}: the inputs have no other trace to merge")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and not is_trace(output):
         raise QueryprofError(f"{output}: exists and is not a queryprof trace; choose another name")

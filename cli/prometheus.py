@@ -216,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_counters(self, with_content: bool) -> None:
         if not self.server.accepts_host(self.headers.get("Host", "localhost")):
-            self.send_error(403, "Forbidden", "This is not the name of this endpoint.")
+            self.send_error(403, "Forbidden", "Unknown Host header: use an IP address.")
             return
         if self.path.partition("?")[0] not in PATHS:
             self.send_error(404)

@@ -32,7 +32,7 @@ ALL_ROWS = 2**31 - 1
 NOTHING = "Nothing took time in the database"
 TITLES = {
     "outliers": "Hosts where a statement takes more than 3 times as long as on the median host",
-    "trend": "Statements that got a fifth slower than in the seven days before",
+    "trend": "Statements more than 20% slower than in the seven days before",
     "plans": "Statements with more than one plan",
     "findings": "Findings",
 }

@@ -138,7 +138,7 @@ def _read_one_trace(path: str) -> Profile:
     from queryprof.report.inert import escape_control_characters
 
     def print_recovered(trace: str) -> None:
-        line = f"queryprof: recovered what a process left: {escape_control_characters(trace)}"
+        line = f"queryprof: recovered an unsaved recording: {escape_control_characters(trace)}"
         click.echo(line, err=True)
 
     profile = read_profile(path, report_recovered=print_recovered)

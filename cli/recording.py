@@ -249,7 +249,7 @@ class CommandRecordings:
             print_message(f"skipped: {reason}")
         if living:
             print_message(
-                f"still running, and later calls are not recorded: process"
+                f"still running; their later calls are not recorded: process"
                 f" {', '.join(map(str, living))}"
             )
         return output is not None

@@ -34,7 +34,7 @@ MAX_REASONS = 5
     "indexes",
     multiple=True,
     metavar="SQL",
-    help="Compare with this index, or other SQL that runs first (repeatable).",
+    help="Compare with this index or other SQL, run before the replay (repeatable).",
 )
 @click.option(
     "--sqlite",
@@ -119,7 +119,7 @@ def _print_summary(
     lines = [
         f"replayed {counted(first.executions, 'execution')}, {counted(len(runs[0]), 'time')} on"
         + (" each side" if len(sides) > 1 else " a copy")
-        + f"; they took {duration(found.recorded_s * 1e9)} when they were recorded, without fetches"
+        + f"; in the recording, they took {duration(found.recorded_s * 1e9)} without fetches"
     ]
     for number, side in enumerate(runs):
         mean, half = mean_with_95_interval([run.database_s * 1e9 for run in side])

@@ -28,7 +28,7 @@ FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
 ANONYMOUS = "--anonymize cannot be combined with --otlp, whose data has names"
-COMMAND_CONFLICT = "-- COMMAND accepts at most one PLACE, and no --once"
+COMMAND_CONFLICT = "with -- COMMAND, give at most one PLACE, and not --once"
 
 
 class CommandWithProgram(click.Command):
@@ -78,7 +78,7 @@ def ship(
     anonymize: bool,
     places: tuple[str, ...],
 ) -> None:
-    """Send finished windows to a store; delete them here.
+    """Send finished windows to a store, and delete the local files.
 
     PLACE is a directory in which processes record with QUERYPROF_WINDOW, or the path of a trace.
     With a COMMAND (for a container), queryprof runs it, sends what its processes record, and exits

@@ -129,7 +129,7 @@ def _send_remaining_windows(rounds: ShippingRounds, shipper: Shipper, target: De
         waiting = shipper.waits()
         if waiting or shipper.has_living():
             later = f"queryprof fleet ship --once {target.options} {shipper.directory}"
-            what = f"{waiting:,} not sent" if waiting else "processes still record"
+            what = f"{waiting:,} not sent" if waiting else "processes still record here"
             rounds.notes.print_line(f"{shipper.directory}: {what}; `{later}` sends the rest")
     except Exception as error:
         rounds.notes.print_line(f"{shipper.directory}: not everything was sent: {error}")

@@ -22,8 +22,8 @@ INTERVAL_S, MAX_INTERVALS = 2.0, 60
     "factors",
     multiple=True,
     metavar="NAME=VALUE,VALUE",
-    help="Pragma with two values; up to six.  [default: journal_mode, synchronous, cache_size,"
-    " mmap_size]",
+    help="Pragma and two values to try (repeatable, up to six).  [default: journal_mode,"
+    " synchronous, cache_size, mmap_size]",
 )
 def pragmas(file: str, database: str, factors: tuple[str, ...]) -> None:
     """Replay a workload with every combination of pragmas.

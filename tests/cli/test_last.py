@@ -106,8 +106,8 @@ def test_a_file_of_somebody_else_is_not_replaced(queryprof: Run, script: Script)
         (("5x",), "'5x' is not a duration"),
         (("0s",), "'0s' is not a duration"),
         (("nothing.qprof",), "nothing.qprof"),
-        (("30s", "a.qprof", "b.qprof"), "one target at most: a.qprof b.qprof"),
-        (("--around", "noon", "a.qprof"), "'noon' is not a time: 03:12"),
+        (("30s", "a.qprof", "b.qprof"), "give one TARGET, not several: a.qprof b.qprof"),
+        (("--around", "noon", "a.qprof"), "'noon' is not a time; write 03:12"),
         (("99999999",), "process 99999999 is not being recorded"),
     ],
 )

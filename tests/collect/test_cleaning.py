@@ -84,9 +84,9 @@ def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
     with worker("x.qprof"):
-        assert clean(capsys=capsys) == ["no ended process has left a recording"]
+        assert clean(capsys=capsys) == ["no ended process left a recording"]
     assert [one.trace for one in regions_left_behind()] == [f"{os.getcwd()}/x.qprof"]
-    assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
+    assert clean(capsys=capsys) == [f"written: {os.getcwd()}/x.qprof"]
     assert by_operation(read_profile("x.qprof"))[SELECT] == 3
     assert regions_left_behind() == []
 
@@ -108,7 +108,7 @@ def test_a_process_that_ends_during_the_report_is_reported(
         with monkeypatch.context() as patched:
             patched.setattr(reader, "RecordedFiles", found_after_its_end)
             cli.main(["report", "x.qprof"], standalone_mode=False)
-    assert f"recovered what a process left: {os.getcwd()}/x.qprof" in capsys.readouterr().err
+    assert f"recovered an unsaved recording: {os.getcwd()}/x.qprof" in capsys.readouterr().err
 
 
 def test_what_has_no_place_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,13 +116,13 @@ def test_what_has_no_place_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with worker("gone/x.qprof"), worker("y.qprof", 4):
         shutil.rmtree("gone")
     made, left = clean(capsys=capsys)
-    assert made == f"made: {os.getcwd()}/y.qprof"
+    assert made == f"written: {os.getcwd()}/y.qprof"
     (region,) = regions_left_behind()
     assert left.startswith("not saved: 1 recording")
     why = f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone): {region.path}"
     assert left.endswith(why)
     os.unlink(region.path)
-    assert clean(capsys=capsys) == ["no ended process has left a recording"]
+    assert clean(capsys=capsys) == ["no ended process left a recording"]
 
 
 def test_files_that_are_no_recordings_are_not_left_ones(tmp_path: Path) -> None:

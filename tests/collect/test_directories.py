@@ -135,7 +135,7 @@ def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
         process.wait()
     count, message = executions(queryprof, f"{SERVICE}/w[1]*.qprof")
     assert count == 3
-    assert message.startswith("queryprof: recovered what a process left: ")
+    assert message.startswith("queryprof: recovered an unsaved recording: ")
     assert Path(f"{SERVICE}/w[1]*.qprof").is_file()
 
 

@@ -100,7 +100,7 @@ def test_a_killed_runner(queryprof: Run, script: Script) -> None:
         if Path("x.qprof").exists():
             break
         messages += queryprof("report", "x.qprof").stderr  # its process may not have ended yet
-    assert "recovered what a process left" in messages
+    assert "recovered an unsaved recording" in messages
     assert asked() == 22
     assert not list(Path().glob("*.parts"))
     assert not queryprof("report", "x.qprof").stderr

@@ -118,7 +118,7 @@ print(os.getpid()""",
         with attached(program, "--no-report", output="y.qprof") as command:
             message = command.end()
         expected = (
-            f"not recorded: 1 worker process; add with: queryprof attach {program.pid} {worker}"
+            f"not recorded: 1 worker process; to add: queryprof attach {program.pid} {worker}"
         )
         assert expected in message
         assert program("finish()") == "0"

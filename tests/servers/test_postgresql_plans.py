@@ -211,7 +211,7 @@ def test_a_server_that_is_not_there_is_one_sentence(queryprof: Run, dsn: str) ->
     done = queryprof("analyze", "x.qprof", "--dsn", dsn)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "no statement was sent to PostgreSQL" in done.stderr
+    assert "no statement went to PostgreSQL; remove --dsn" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,7 @@ def test_no_length_is_none() -> None:
 def test_doctor_names_them(queryprof: Run) -> None:
     result = queryprof("doctor", env={"QUERYPROF_WINDOW": "6h", "QUERYPROF_KEEP": "3"})
     (line,) = [one for one in result.stdout.splitlines() if one.startswith("windows")]
-    assert line.endswith(
-        "one file per 6h instead of one trace; the latest 3 of each process are kept"
-    )
+    assert line.endswith("one file per 6h instead of one trace; each process keeps its latest 3")
     assert "windows" not in queryprof("doctor").stdout
     refused = queryprof("doctor", env={"QUERYPROF_WINDOW": "2h"})
     assert (refused.returncode, refused.stdout) == (2, "")
