@@ -128,8 +128,8 @@ def find_slow_object_creation(program: Program) -> Iterator[Finding | None]:
 
 
 VALUES = (
-    "The line reads values, which is faster than objects. Return fewer rows, or let the database"
-    " compute counts, distinct values and sums."
+    "The line already reads values, not objects. Return fewer rows, or let the database compute"
+    " counts, distinct values and sums."
 )
 LARGE = "The rows have large values, which the library may also convert, such as JSON."
 
@@ -253,7 +253,7 @@ def _is_read_by_other_library(program: Program, group: StatementGroup) -> bool:
 ONLY = {
     "count": "The program only counts the rows: let the database count them with",
     "sum": "The program only adds up the rows, or takes the largest: let the database do it with",
-    "exists": "The program only asks whether there are rows: use",
+    "exists": "The program only checks whether there are rows: use",
     "first": "The program sorts all rows and keeps the first: let the database do it with",
     "filter": "The program uses only rows that match a condition: let the database find them with",
 }

@@ -14,12 +14,12 @@ from queryprof.findings.program import Program
 ADVICE = {
     WAITING: "The code waits: await the slow call, or run it with asyncio.to_thread().",
     COMPUTING: (
-        "The code computes in Python: do less in one step, let the loop run between pieces (await"
-        " asyncio.sleep(0)), or give it to a ProcessPoolExecutor."
+        "The code computes in Python: do less per step, let the loop run between pieces (await"
+        " asyncio.sleep(0)), or run the code in a ProcessPoolExecutor."
     ),
     HOLDING: (
-        "C code computes and lets no other thread run, so a thread does not help: use a"
-        " ProcessPoolExecutor."
+        "C code computes and lets no other thread run, so moving it to a thread does not help:"
+        " use a ProcessPoolExecutor."
     ),
     COLLECTION: "The garbage collector runs: create fewer objects, or call gc.freeze() first.",
 }

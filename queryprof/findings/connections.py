@@ -75,7 +75,7 @@ def find_connection_per_query(program: Program) -> Iterator[Finding | None]:
             doubt=(
                 ""
                 if is_one_each
-                else ("This may be one connection per request, as frameworks open them.")
+                else ("Each connection may serve one request, as in many frameworks.")
             ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )

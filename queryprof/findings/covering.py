@@ -74,8 +74,8 @@ ALL_ROWS = 0.99
 """If DISTINCT keeps at least this share of the rows, it removes hardly any."""
 
 NO_DUPLICATES = (
-    "DISTINCT removes hardly a row. If no two rows can be equal, leave it out. Or leave out the"
-    " column that differs in each row."
+    "DISTINCT removes hardly any rows. If no two rows can be equal, leave DISTINCT out. Or leave"
+    " out the column that differs in each row."
     " In Django, the model's ordering adds such a column: call `.order_by()` before `.distinct()`."
     " Or create"
 )

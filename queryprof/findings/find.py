@@ -87,7 +87,7 @@ def find_blocked_loops(program: Program) -> Iterator[locks.Consequence]:
                     *delayed,
                 ),
                 heavy.off_loop_advice(program, cause.statement),
-                doubt="No callback or timer waited for it." * is_alone,
+                doubt="No callback or timer had to wait meanwhile." * is_alone,
                 most=Severity.LOW if is_alone else Severity.HIGH,
             )
             if finding:

@@ -75,7 +75,7 @@ CATEGORIES = {
     "commit_per_write": Category("Commit per write", "Each write has a transaction of its own."),
     "single_inserts": Category(
         "Row-by-row inserts",
-        "Rows are inserted one by one that could be inserted together.",
+        "Rows that could be inserted together are inserted one by one.",
     ),
     "single_changes": Category("Row-by-row changes", "Rows are updated or deleted one by one."),
     "awaited_rows": Category(
@@ -140,7 +140,7 @@ CATEGORIES = {
     ),
     "bad_index_choice": Category(
         "Wrong index chosen",
-        "Another index fits better, but no statistics show it.",
+        "Another index fits better, but SQLite has no statistics that show this.",
     ),
     "bad_estimate": Category(
         "Wrong row estimate",

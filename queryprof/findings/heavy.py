@@ -266,8 +266,8 @@ ONE_COMMIT = (
 )
 
 SAME_SCHEMA = (
-    "These statements change the schema in the same way again: create the tables and indexes once."
-    " In tests, create them once for all tests, and end each test with a rollback."
+    "These statements repeat the same schema changes: create the tables and indexes once. In tests,"
+    " create them once for all tests, and end each test with a rollback."
 )
 
 KINDS = (
@@ -282,7 +282,7 @@ KINDS = (
     (
         is_schema_change,
         "schema change",
-        "Put them in one transaction.",
+        "Put the schema changes in one transaction.",
     ),
 )
 """Kinds of statements: a test, a name, and the advice if there are many."""

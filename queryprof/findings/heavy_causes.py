@@ -326,7 +326,12 @@ def _row_lock_note(program: Program, group: StatementGroup) -> tuple[str, ...]:
     each_ns = group.work_ns / max(1, group.totals.executions)
     if shortest_ns * SLOW_TO_FASTEST_RATIO > each_ns:
         return ()
-    return (f"the fastest took {duration(shortest_ns)}, so a missing index is hardly the cause",)
+    return (
+        (
+            f"the fastest execution took {duration(shortest_ns)}, so a missing index is unlikely to"
+            " be the cause"
+        ),
+    )
 
 
 def _locks_rows(group: StatementGroup) -> bool:

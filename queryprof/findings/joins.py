@@ -34,7 +34,7 @@ IN_FEW = "The query begins with {table}. If few of its rows match, EXISTS is slo
 
 EXISTS = (
     "Replace the join with {tables} by WHERE EXISTS (SELECT 1 FROM ... WHERE ...): SQLite then"
-    " stops at the first match. Keep DISTINCT only if the selected columns alone may repeat."
+    " stops at the first match. Keep DISTINCT only if result rows may still repeat."
 )
 EXISTS_FIX_BY_LIBRARY = {
     "django": (

@@ -51,7 +51,7 @@ LEAVE_OUT = {
 """How a query skips large values, by library."""
 
 BEHIND = (
-    " SQLite also reads a large value to reach a column behind it: put large columns last, or in"
+    " SQLite also reads a large value to reach a column after it: put large columns last, or in"
     " their own table."
 )
 

@@ -76,8 +76,9 @@ MAINTENANCE_KINDS = (
         is_schema_read,
         "schema read",
         (
-            "Read the schema once and keep it. PRAGMA schema_version changes with it. A call that"
-            " creates missing tables, such as `create_all()`, reads the schema each time."
+            "Read the schema once and keep it: each schema change also changes PRAGMA"
+            " schema_version. A call that creates missing tables, such as `create_all()`, reads the"
+            " schema each time."
         ),
     ),
     (
@@ -91,7 +92,10 @@ MAINTENANCE_KINDS = (
     (
         is_analysis,
         "ANALYZE",
-        "Run ANALYZE, or PRAGMA optimize, once the tables have changed much: it reads all indexes.",
+        (
+            "Run ANALYZE, or PRAGMA optimize, only after the tables have changed much: ANALYZE"
+            " reads all indexes."
+        ),
     ),
 )
 """Kinds of statements: a test, a name, and the advice if there are many."""

@@ -47,8 +47,8 @@ NOT_TOGETHER = (
 )
 
 NO_INDEX = (
-    "Measured on a copy: neither an index nor ANALYZE saves enough here. Make fewer of these"
-    " queries, or keep their result."
+    "Measured on a copy: neither an index nor ANALYZE saves enough here. Run these queries"
+    " less often, or keep their results."
 )
 
 DRAWN = "The values come from rows of the database, not from the recording."

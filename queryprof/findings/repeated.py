@@ -88,7 +88,7 @@ def find_duplicate_queries(program: Program) -> Iterator[Finding | None]:
         # If there are no parameters and no writes, one repeated sample is enough, and no sample is
         # needed for few slow executions.
         if are_few_slow or (is_equal and group.given.repeats):
-            how_many = "it has no parameters, and nothing was written"
+            how_many = "the query has no parameters, and the program wrote nothing"
             ratio, is_sure = repeated_share, runs >= FEW
         few = "The query ran only a few times." if are_few_slow else "Few executions were sampled."
         others = program.writing_process_ids - group.process_ids

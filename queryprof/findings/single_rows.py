@@ -87,7 +87,7 @@ def _other_save_doubt(program: Program, group: StatementGroup) -> str:
     other = next((one for one in packages if one not in ("", library)), "")
     if not other:
         return ""
-    return f"The save() of {other} also runs for each object. A bulk insert leaves its work out."
+    return f"The save() of {other} also runs for each object. A bulk insert does not call it."
 
 
 def _event_handlers_note(program: Program, group: StatementGroup) -> str:
@@ -102,7 +102,7 @@ def _event_handlers_note(program: Program, group: StatementGroup) -> str:
             found.setdefault(f"{path[place - 1].function.rpartition('.')[2]}()")
     names = list(found)[:SHOWN]
     called = " and ".join(names)
-    return f" The INSERT's line also calls {called}: call that once, after the bulk insert." * bool(
+    return f" The INSERT's line also calls {called}: do this once, after the bulk insert." * bool(
         names
     )
 

@@ -27,8 +27,8 @@ from queryprof.findings.work import (
 from queryprof.sql.tokens import Token, tokens_of
 
 AFTER_OFFSET = (
-    " OFFSET still reads the rows that it skips. For far pages, continue after the last row of"
-    " the page before (WHERE key > ?)."
+    " OFFSET still reads the rows that it skips. For later pages, continue after the last row"
+    " of the previous page (WHERE key > ?)."
 )
 FEW_MATCH = (
     "queryprof does not know how many rows match the WHERE clause. If few rows match, the index"
@@ -133,7 +133,7 @@ def find_temp_btree_sorts(program: Program) -> Iterator[Finding | None]:
                 else (
                     ""
                     if takes_few
-                    else "All rows are returned: the sort is only a part of the time."
+                    else "The query returns all rows: the sort is only a part of its time."
                 )
             ),
             most=Severity.HIGH if takes_few and not may_be_few else Severity.MEDIUM,

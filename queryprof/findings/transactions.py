@@ -363,7 +363,7 @@ def _multiple_writes_doubt(writes_each: float, rows_each: float) -> tuple[str, S
     """Return the doubt about commits with this many writes and rows, and the highest severity."""
     if rows_each >= BATCH_ROWS:
         return (
-            f"Each commit writes a batch of {average(rows_each)} rows. Others can write after it.",
+            f"Each commit has {average(rows_each)} rows; other connections can write in between.",
             Severity.LOW,
         )
     if writes_each <= 1.5:

@@ -67,7 +67,7 @@ def find_slow_triggers(program: Program) -> Iterator[Finding | None]:
                 "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"
                 " ON table. Now the trigger runs for every change."
                 if is_of_all
-                else "Do less in the trigger, or do the work for many rows at once outside it."
+                else "Do less in the trigger, or do its work for many rows at once elsewhere."
             ),
             program.innermost_loop(group),
             doubt="The trigger's part of the time is not measured.",

@@ -87,7 +87,7 @@ def _starved_log_finding(program: Program, hold: LockHold) -> Finding:
             (
                 "SQLite could not restart the write-ahead log for more than a second, and the log"
                 f" grew to {format_bytes(hold.log_bytes)}: read transactions of several connections"
-                " overlap, so there is never a moment without one"
+                " overlap, so at least one was always open"
             ),
         ),
         NEVER_FREE,

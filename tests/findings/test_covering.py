@@ -70,7 +70,7 @@ def test_a_distinct_that_removes_nothing(rows: int, is_needless: bool) -> None:
     """With an ordering, Django selects the sorted column too."""
     plan = tuple(step.replace("GROUP BY", "DISTINCT") for step in IN_ORDER.plan)
     (one,) = covered("SELECT DISTINCT a, b FROM t", replace(IN_ORDER, plan=plan), 40_000, rows=rows)
-    assert one.fix.startswith("DISTINCT removes hardly a row") == is_needless
+    assert one.fix.startswith("DISTINCT removes hardly any rows") == is_needless
     assert "create an index with all columns" in one.fix.lower()
 
 

@@ -92,7 +92,7 @@ def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
     profile = replace(profile_of(one, other), stack_samples=(stack,))
     found = find_all(Report(profile), lambda frame, _: replace(frame, line=1), {})
     (inserts,) = (each for each in found if each.category == "single_inserts")
-    assert ("also calls refresh_total(): call that once" in inserts.fix) == has_handler
+    assert ("also calls refresh_total(): do this once" in inserts.fix) == has_handler
 
 
 @pytest.mark.parametrize(("package", "is_doubtful"), [("mptt", True), ("django", False)])

@@ -25,7 +25,7 @@ def category_title(finding: Finding) -> str:
 NO_TIME = {
     "lock_upgrade": "calls fail",
     "pinned_wal": "the log grows",
-    "long_transaction": "no call waited for it",
+    "long_transaction": "no call waited",
 }
 """By category: the text to print if the time saving of a finding is unknown."""
 
