@@ -92,7 +92,7 @@ def test_a_line_that_already_reads_values() -> None:
     driver = driver._replace(rows=100, self_ns=10 * MS, total_ns=10 * MS)
     report = Report(profile((driver, time)))
     (found,) = find_all(report, lambda *_: None, {}, lines=ReadsValues())
-    assert found.fix.startswith("The line reads values")
+    assert found.fix.startswith("The line already reads values")
 
 
 def test_rows_of_a_loop_that_was_timed_in_part() -> None:

@@ -232,7 +232,7 @@ def test_what_waits_too_long_is_lost_and_counted(queryprof: Run) -> None:
     Path("store").write_text("in the way")
     record("place/a.qprof", 3)
     result = ship(queryprof, "--keep", "1KB", "place")
-    assert "place: 4 windows lost: more than --keep waits to be sent" in result.stderr
+    assert "place: 4 windows lost: the unsent windows exceeded --keep" in result.stderr
     os.unlink("store")
     count = record("place/b.qprof", 1)
     assert ship(queryprof, "place").returncode == 0
@@ -337,7 +337,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
         (["--once", "nothere"], "nothere: not a directory, nor the path of a trace (*.qprof)"),
         (["--once", "nothere/x.qprof"], "nothere/x.qprof: no such directory"),
         ([], "needs a PLACE, or -- COMMAND"),
-        (["--once", "--", "true"], "at most one PLACE, and no --once"),
+        (["--once", "--", "true"], "at most one PLACE, and not --once"),
         (["--"], "at most one PLACE"),
         (["--every", "5", "."], "'5' is not a duration: 500ms, 60s, 5m, 90d"),
         (["--keep", "-1GB", "."], "is not a size: 500MB, 1GB"),
