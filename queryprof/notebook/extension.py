@@ -135,7 +135,7 @@ class Extension:
                 try:
                     self._end(running)
                 except Exception as error:
-                    complain(f"the recording of this cell: {type(error).__name__}: {error}")
+                    complain(f"the recording of this cell failed: {type(error).__name__}: {error}")
 
     def _end_at_errors(self, running: _RunningRecording) -> None:
         """End a recording when the cell raises, because showing a traceback takes long."""

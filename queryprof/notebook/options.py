@@ -19,16 +19,16 @@ OPTION = re.compile(
 
 USAGE = """\
 %%queryprof [-o NAME] [--against NAME] [--trace FILE]
-    Records the cell below it, and shows what to do, and the vital few statements. If the cell is
-    run again, it shows what has changed.
+    Records the cell, and shows what to do, and the vital few statements. If you run the cell
+    again, it also shows what has changed.
 %queryprof [options] STATEMENT
-    The same for a statement. Its value is the line's.
+    Does the same for one statement, and returns the statement's value.
 %queryprof
-    The last recording, as queryprof.profile() returns one.
+    Returns the last recording, an object like that of queryprof.profile().
 
 -o NAME         keeps the recording in this variable
 --against NAME  shows what has changed since the recording in this variable
---trace FILE    keeps a trace, for the command queryprof"""
+--trace FILE    writes a trace, for the command queryprof"""
 
 
 @dataclass(frozen=True, slots=True)

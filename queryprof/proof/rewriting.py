@@ -155,7 +155,7 @@ def _keyset_text(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Te
     return (
         parameters.restore_placeholders(node_sql(page)),
         (
-            f"Continue after the last row of the page before: keep its {', '.join(plain)}. The"
+            f"Continue after the last row of the previous page: keep its {', '.join(plain)}. The"
             " first page has no such condition."
         ),
     )
@@ -170,7 +170,7 @@ def whole_number(node: exp.Expr, parameters: Parameters) -> int | None:
 
 
 COMPARE_TOO = "Search the range that begins with the value, and keep the old comparison."
-OF_TIMES = f"{COMPARE_TOO} A time with an offset from UTC has another date than its text."
+OF_TIMES = f"{COMPARE_TOO} A time with a UTC offset may have another date than its text shows."
 IGNORE_CASE = "Let an index that ignores case find the rows, and keep the old comparison."
 CAST_THE_VALUE = "Cast the value for an index, and keep the old comparison."
 THE_COLUMN = "Compare the column itself."

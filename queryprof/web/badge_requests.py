@@ -38,7 +38,7 @@ NO_LINES = (
     " this request's lines are unknown"
 )
 LATE = "an earlier request's work ran at the same time: this request's lines are unknown"
-LONG = "too many other requests ended while it ran"
+LONG = "too many other requests ended while this request ran"
 MAX_ENDED_DURING = 500
 """Maximum number of requests that may end while one runs. The changes since the request began are
 kept until its end.
@@ -179,7 +179,7 @@ class RecentRequests:
                 if running.block.is_whole:
                     self._add_statements(running, running.block, figures)
                 else:
-                    request.unknown = "the recording ended meanwhile"
+                    request.unknown = "the recording ended during this request"
                 meter.close(running.block)
             elif request.unknown == LONG:
                 request.queries, request.database_ns = figures

@@ -146,7 +146,7 @@ class _Picture:
             self._lane(f"write lock of {name}", map(self._hold_mark, holds))
             waits = [one for one in now.waits if one.database == database]
             if waits:
-                self._lane("calls that waited for it", map(self._wait_mark, waits))
+                self._lane("calls that waited for the lock", map(self._wait_mark, waits))
         self._axis()
         self._svg.set("viewBox", f"0 0 {WIDTH} {self._y + 8}")
         self._svg.set("role", "img")

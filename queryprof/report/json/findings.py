@@ -66,7 +66,7 @@ class Advice:
     not_measured: tuple[model.NotMeasured, ...]
     sqlite_version: Annotated[str, "version that ran the measurements"]
     other_version: Annotated[str, "the program's version; empty if it is the same"]
-    sample_every: Annotated[int, "changes were chosen on a sample of 1 in N rows; 1: all rows"]
+    sample_every: Annotated[int, "changes were chosen on a sample of 1 in N rows; 1 means all rows"]
     is_complete: Annotated[bool, "the search finished within its time limit"]
     took_s: float
     before_ns: Annotated[float, "the recorded time of the statements that were measured"]

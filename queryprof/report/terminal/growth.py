@@ -98,7 +98,7 @@ def _lines(one: Growth, found: ComposedRuns) -> Iterator[str]:
     grown = {table for run in found.runs[1:] for table in run.grown}
     words = words_in(one.statement)
     if one.law.is_constant and "from" in words and not words & grown:
-        yield "its growth is unknown: its tables have the same rows on each copy"
+        yield "its growth is unknown: its tables have the same size in each copy"
     else:
         yield f"VM steps {growth_in_words('grow', one.law, of)}: {values}"
     if one.parent:
@@ -131,8 +131,8 @@ def _notes(found: ComposedRuns, shown: int, left_out: int) -> Iterator[str]:
     if found.unexplained:
         yield (
             f"{counted(len(found.unexplained), 'statement')} ran several times, but not once per"
-            " row of another statement. The number of executions is taken as constant:"
-            f" {shorten(found.unexplained[0], 100)}"
+            " row of another statement. The forecast assumes that they run equally often on"
+            f" more data: {shorten(found.unexplained[0], 100)}"
         )
     if found.missing or left_out:
         yield (

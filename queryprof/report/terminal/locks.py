@@ -111,7 +111,7 @@ def _hold_facts(hold: LockHold, places: Places) -> list[str]:
         facts.append(f"until {hold.end_statement}{ended}")
     own = own_code_share(hold)
     if own is not None and own >= NOTABLE_OWN:
-        facts.append(f"{percent(own)} of it in the program's own code")
+        facts.append(f"{percent(own)} of the time in the program's own code")
     if hold.changed_rows:
         facts.append(f"{counted(hold.changed_rows, 'row')} changed by its thread")
     if hold.log_bytes:
@@ -159,7 +159,7 @@ def _holder_in_words(wait: LockEvent, holders: LockHolders, report: Report, plac
         rest.append(f"{counted(len(others), 'other hold')} for {duration(others_ns)}")
     not_seen_ns = unseen_ns(wait, [hold for hold, _ in found])
     if not_seen_ns > NOTABLE_NS:
-        rest.append(f"not seen for {duration(not_seen_ns)}")
+        rest.append(f"holder unknown for {duration(not_seen_ns)}")
     return ", ".join([f"{by} for {duration(ns)}", *rest]) if rest else by
 
 

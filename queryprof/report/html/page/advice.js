@@ -33,7 +33,7 @@ function advice() {
       h(
         "p",
         { class: "dim" },
-        "Bars and figures: the recorded time that remains with this change and those above it.",
+        "Bars and figures: the recorded time that remains with this change and all changes above it.",
       ),
     a.proofs.length > 0 && plainTable(
       "Statements, before and after",

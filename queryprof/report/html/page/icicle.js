@@ -29,8 +29,8 @@ function icicle() {
       "Outermost functions are on top, statements at the bottom. Widths show time. Click or press Enter to zoom " +
         "in; use the arrow keys to move.",
       trees.length > 1 &&
-        ' "All time" is the main thread\'s, measured by cProfile, which makes small functions slower; below a ' +
-          "function with several callers it is an estimate.",
+        ' "All time" covers the main thread, measured by cProfile, which makes small functions slower. ' +
+          "Below a function with several callers, the times are estimates.",
     ),
   );
 }

@@ -174,8 +174,8 @@ function requests() {
     ["p95", true],
     ["longest", true],
     ["database", true],
-    ["queries each", true],
-    ["most", true],
+    ["queries (mean)", true],
+    ["queries (max)", true],
     ["errors", true],
   ];
   const rows = D.spans.map((s) => [
@@ -194,9 +194,9 @@ function requests() {
       "li",
       {},
       h("b", {}, `${average(r.each)} times`),
-      ` in each of ${counted(r.spans, "request")} `,
+      ` per request on average, in ${counted(r.spans, "request")} `,
       text(r.span),
-      ` (at most ${count(r.most)}): `,
+      ` (up to ${count(r.most)} in one): `,
       mention(r.statement, r.text),
       h("br"),
       h("span", { class: "dim" }, siteText(r.site)),
@@ -257,7 +257,7 @@ function loops() {
               ]),
             ),
           )
-          : h("p", { class: "card dim" }, "Nothing blocked it."),
+          : h("p", { class: "card dim" }, "Nothing blocked the loop."),
       ),
       stallTimes(loop.events),
     ]),

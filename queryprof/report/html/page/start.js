@@ -3,10 +3,10 @@
 const KEYS = [
   ["/", "search"],
   ["j  k", "next, previous statement"],
-  ["Enter", "open it"],
+  ["Enter", "open the statement"],
   ["Escape", "back"],
   ["d", "dark or light"],
-  ["?", "these keys"],
+  ["?", "show these keys"],
 ];
 
 function processes() {
