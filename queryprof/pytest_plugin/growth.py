@@ -15,7 +15,7 @@ TOGETHER = frozenset({"max_growth", "sizes", "baseline"})
 
 NO_POPULATE = (
     "max_growth: the test needs an argument `populate`, a fixture that returns a function:"
-    " populate(n) makes the data for a number"
+    " populate(n) creates data of size n"
 )
 
 
@@ -27,7 +27,10 @@ def run_on_growing_data(item: pytest.Function) -> bool | None:
     limits = limits_by_name(item)
     others = sorted(set(limits) - TOGETHER)
     if others:
-        _fail(f"queryprof marker of {item.nodeid}: max_growth excludes {', '.join(others)}")
+        _fail(
+            f"queryprof marker of {item.nodeid}: max_growth cannot be combined with"
+            f" {', '.join(others)}"
+        )
     populate: Any = item.funcargs.get("populate")
     if not callable(populate):
         _fail(NO_POPULATE)

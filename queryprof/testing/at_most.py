@@ -76,7 +76,7 @@ class at_most:
         }
         limits = {name: one for name, one in given.items() if one is not None}
         if not limits:
-            raise TypeError("at_most: name a limit, such as queries=5")
+            raise TypeError("at_most: give at least one limit, such as queries=5")
         self._limits = limits_of(limits)
         self._blocks: list[Block] = []
 

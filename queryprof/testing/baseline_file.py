@@ -72,7 +72,7 @@ def read_baseline(path: str) -> Baseline:
         ) from error
     except _TwiceError as error:
         raise BaselineError(
-            f"{path}: {str(error)!r} occurs twice, as after a merge; {_how_to_save(text)}"
+            f"{path}: {str(error)!r} occurs twice (after a merge?); {_how_to_save(text)}"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: not a queryprof baseline; {_how_to_save(text)}") from error
@@ -95,16 +95,17 @@ class _TwiceError(ValueError):
 def _how_to_save(text: str) -> str:
     """Return how to save a new baseline in place of this invalid text."""
     if MARK in text.encode("utf-8", "replace") or not text.strip():
-        return "save it again with all tests: --queryprof-save"
-    return "remove it and save one with all tests: --queryprof-save"
+        return "write it again: run all tests with --queryprof-save"
+    return "remove it, and run all tests with --queryprof-save"
 
 
 def _check_document(path: str, document: Any) -> Baseline:
     version = document["format_version"]
     if version != FORMAT_VERSION:
         raise BaselineError(
-            f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
-            " use the queryprof that wrote it, or write it again with --queryprof-save"
+            f"{path}: has format {version}, but this queryprof reads format"
+            f" {FORMAT_VERSION}; use the queryprof version that wrote the file, or write it again"
+            " with --queryprof-save"
         )
     sqlite, python = (
         str(document[name])[:MAX_VERSION_CHARACTERS]

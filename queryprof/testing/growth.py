@@ -225,20 +225,20 @@ def _parameters(populate: Callable[..., object]) -> list[str]:
     parameters = inspect.signature(populate).parameters.values()
     names = [one.name for one in parameters if one.kind in kinds and one.default is one.empty]
     if not names:
-        raise TypeError("populate: must take a number, for which it makes the data")
+        raise TypeError("populate: must take a number, the size of the data to create")
     return names
 
 
 def _refuse_invalid(max_growth: float, sizes: Sequence[int]) -> None:
     is_number = isinstance(max_growth, int | float) and not isinstance(max_growth, bool)
     if not is_number or not 0 <= max_growth <= MAX_GROWTH:
-        raise ValueError(f"max_growth: must be a number from 0 to {MAX_GROWTH}: {max_growth!r}")
+        raise ValueError(f"max_growth: must be a number from 0 to {MAX_GROWTH}, not {max_growth!r}")
     is_list = isinstance(sizes, list | tuple) and all(type(one) is int for one in sizes)
     is_rising = is_list and len(sizes) >= MIN_POINTS and list(sizes) == sorted(set(sizes))
     if not is_rising or sizes[0] <= 0 or sizes[-1] < 2 * sizes[0]:
         raise ValueError(
             f"sizes: must be {MIN_POINTS} or more rising numbers, the last at least twice the"
-            f" first: {sizes!r}"
+            f" first, not {sizes!r}"
         )
 
 

@@ -118,8 +118,8 @@ class SuiteBaseline:
             ("Python", self._known.python_version, PYTHON),
             ("SQLite", self._known.sqlite_version, sqlite3.sqlite_version),
         )
-        found = [f"{what} {was}, and this is {now}" for what, was, now in pairs if was != now]
-        return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
+        found = [f"{what} {was}, but this run has {now}" for what, was, now in pairs if was != now]
+        return f"the baseline has {'; '.join(found)}: this may be the cause" if found else ""
 
     def has_seen_nothing(
         self, records: Mapping[str, TestRecord], selected: Collection[str]
@@ -157,7 +157,7 @@ class SuiteBaseline:
         except BaselineError as error:
             if os.path.lexists(self.path) and selection is not CollectedPart.ALL:
                 raise BaselineError(
-                    f"{error}; it is not saved for a part of the tests: the rest would be lost"
+                    f"{error}; not saved, because only some tests ran and the others would be lost"
                 ) from error
             old = {}  # an unreadable baseline is replaced when all tests are saved
         files = {test.partition("::")[0] for test in collected}

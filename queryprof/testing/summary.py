@@ -114,7 +114,7 @@ def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator
     new = sum(found["is_new"] for found in calls.values())
     if better:
         yield (
-            f"{counted(better, 'test')} with less than in the baseline; accept that with: {save}"
+            f"{counted(better, 'test')} better than the baseline; update the baseline with: {save}"
         )
     if new:
         yield f"{counted(new, 'test')} not in the baseline; add new tests with: {save}"

@@ -88,7 +88,7 @@ OUTCOMES = {
     "test_sizes": "grows too fast",
     "test_constant": "",
     "test_without_populate": "max_growth: the test needs an argument `populate`",
-    "test_two_limits": "max_growth excludes max_queries",
+    "test_two_limits": "max_growth cannot be combined with max_queries",
     "test_that_fails_itself": "assert (40,) == (20,)",
     "test_coroutine": "grows too fast",
     "TestCase::test_method": "max_growth cannot be checked: pytest did not call the test",

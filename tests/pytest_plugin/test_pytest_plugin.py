@@ -156,7 +156,7 @@ def test_a_check_prints_what_it_compared(run: Run) -> None:
     result = run("--queryprof-check", "-rf")
     assert "4 tests compared with the baseline: 3 are worse" in result.stdout
     assert "test_suite.py::test_load - Failed: does more database work than its" in result.stdout
-    assert "the baseline is of" not in result.stdout
+    assert "the baseline has" not in result.stdout
 
 
 def test_only_the_listing_lists_all_tests(run: Run) -> None:
@@ -176,12 +176,12 @@ def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
     run("--queryprof-save")
     path = Path("queryprof-baseline.json")
     path.write_text(re.sub(f'"{key}": ".*"', f'"{key}": "3.1"', path.read_text()))
-    assert "the baseline is of" not in run("--queryprof-check").stdout
+    assert "the baseline has" not in run("--queryprof-check").stdout
     suite(times=7)
     what = {"python_version": "Python", "sqlite_version": "SQLite"}[key]
-    assert f"the baseline is of {what} 3.1, and this is " in run("--queryprof-check").stdout
+    assert f"the baseline has {what} 3.1, but this run has " in run("--queryprof-check").stdout
     path.write_text(re.sub(r' "python_version": ".*",\n', "", path.read_text()))
-    assert "the baseline is of Python" not in run("--queryprof-check").stdout
+    assert "the baseline has Python" not in run("--queryprof-check").stdout
 
 
 def test_improvements_pass_and_show_how_to_accept_them(run: Run) -> None:
@@ -191,7 +191,7 @@ def test_improvements_pass_and_show_how_to_accept_them(run: Run) -> None:
     suite(times=3)
     result = run("--queryprof-check")
     assert result.returncode == 0
-    assert "1 test with less than in the baseline; accept that with" in result.stdout
+    assert "1 test better than the baseline; update the baseline with" in result.stdout
     run("--queryprof-save")
     assert "ask less" not in run("--queryprof-check").stdout
 

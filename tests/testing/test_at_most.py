@@ -203,7 +203,7 @@ else:
     [
         ({"queries": "3"}, "queries: must be a number, not '3'"),
         ({"queries": True}, "queries: must be a number, not True"),
-        ({}, "at_most: name a limit, such as queries=5"),
+        ({}, "at_most: give at least one limit, such as queries=5"),
         ({"querys": 3}, "querys is not a limit"),
         ({"plans": 3}, "plans: must be a string or a list of strings, not 3"),
         ({"rows": -1}, "rows: must be 0 or more, not -1"),
@@ -355,7 +355,7 @@ def test_the_fixture_needs_a_limit_too():
     from queryprof.pytest_plugin.queries import CountedQueries, queries_without_recording
 
     for fixture in (CountedQueries(lambda: None), queries_without_recording()):
-        with pytest.raises(TypeError, match="name a limit"):
+        with pytest.raises(TypeError, match="give at least one limit"):
             fixture.at_most()
 
 

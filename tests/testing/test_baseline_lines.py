@@ -116,5 +116,5 @@ def test_a_line_that_a_merge_left_twice_is_refused(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     twice = next(at for at, line in enumerate(lines) if "test_0" in line)
     path.write_text("\n".join([*lines[:twice], lines[twice], *lines[twice:]]))
-    with pytest.raises(BaselineError, match="save it again"):
+    with pytest.raises(BaselineError, match="write it again"):
         read_baseline(str(path))

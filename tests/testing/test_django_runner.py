@@ -111,7 +111,7 @@ def test_the_fix_of_a_query_in_a_loop_passes():
     manage("--queryprof-save", SLOW="1", FREE="1")
     done = manage("--queryprof-check", FREE="1")
     assert done.returncode == 0
-    assert "2 tests with less than in the baseline" in done.stdout
+    assert "2 tests better than the baseline" in done.stdout
 
 
 def test_a_baseline_without_its_use_is_an_error():
