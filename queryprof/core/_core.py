@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def _why_missing() -> str:
     """Return a sentence with the reason why the core is missing."""
     if "IS_SUBINTERPRETER" in globals():
-        return "queryprof records in the main interpreter, and this is a subinterpreter"
+        return "queryprof records only in the main interpreter, but this is a subinterpreter"
     if sys.implementation.name != "cpython":
-        return f"queryprof records in CPython, and this is {sys.implementation.name}"
+        return f"queryprof records only in CPython, but this is {sys.implementation.name}"
     if sys.platform != "linux":
-        return f"queryprof records on Linux, and this is {sys.platform}"
+        return f"queryprof records only on Linux, but this is {sys.platform}"
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "queryprof records where Python has its global interpreter lock, and this has none"
+        return "queryprof records only Python with a global interpreter lock, but this has none"
     return "queryprof was installed without its core (no C compiler, or QUERYPROF_CORE=none)"
 
 

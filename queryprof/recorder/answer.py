@@ -106,7 +106,7 @@ class Attachment:
     def _begin(self, request: dict[str, Any], begin: Begin) -> str:
         """Begin to record. Returns the reason for a refusal, or ""."""
         if request.get("version") != __version__:
-            return f"it has queryprof {__version__}; use that version of this command"
+            return f"it has queryprof {__version__}; use the same version of this command"
         if absence_reason():
             return f"nothing can be recorded there: {absence_reason()}"
         if self.runner and session.is_on:

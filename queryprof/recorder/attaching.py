@@ -112,7 +112,11 @@ class AttachedProcess:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
             request_answer(self.pid, self._pidfd, limit_s, stop, end=self._runner)
         except AttachError as error:
-            later = "with it" if isinstance(error, CannotSignalError) else "when it continues"
+            later = (
+                "with the process"
+                if isinstance(error, CannotSignalError)
+                else "when the process continues"
+            )
             is_over = has_ended(self._pidfd)
             return "" if is_over else f"{error}; its recording ends {later}"
         finally:
@@ -282,7 +286,7 @@ def _remote_exec(pid: int, script: str) -> None:
         sys.remote_exec(pid, script)  # type: ignore[attr-defined]
     except PermissionError as error:
         raise AttachError(
-            f"process {pid} may not be traced by this one (ptrace(2); kernel.yama.ptrace_scope)"
+            f"this command may not trace process {pid} (ptrace(2); kernel.yama.ptrace_scope)"
         ) from error
     except (RuntimeError, OSError) as error:
         version = ".".join(map(str, sys.version_info[:2]))
@@ -327,7 +331,10 @@ def _name_taken_message(pid: int) -> str:
         except OSError:
             return f"another command is about to attach to process {pid}"
     whose = "" if user == os.geteuid() else f" of user {user}"
-    return f"process {holder}{whose} listens for the answer of process {pid}: try again, or end it"
+    return (
+        f"process {holder}{whose} already waits for an answer of process {pid}: try again, or end"
+        f" process {holder}"
+    )
 
 
 def _poll_for(*files: int | None) -> select.poll:
@@ -371,6 +378,7 @@ def _accept_connection(
                 return connection
             connection.close()
     raise AttachError(
-        f"process {pid} has not answered within {timeout_s:g} s. Its main thread may be waiting, in"
-        " C code or stopped. Or it has no descriptor left, or handles or blocks SIGURG itself"
+        f"process {pid} has not answered within {timeout_s:g} s. Its main thread may be"
+        " stopped, waiting or in C code. Or the process has no free file descriptor, or handles or"
+        " blocks SIGURG itself"
     )

@@ -171,7 +171,7 @@ class RecordingStart:
         if session is not None:
             session.session.end_of_process()
         elif missed:
-            _complain(f"{missed[0]} was imported without being noticed")
+            _complain(f"queryprof did not notice the import of {missed[0]}")
 
     def _begin(self) -> bool:
         from queryprof.core.own_imports import own_imports
@@ -253,7 +253,7 @@ def _warn_without_directory(path: str) -> None:
     """Warn at the start, because a service that records in windows may run for months."""
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        _print_message(f"no directory {directory}: make it before this process ends, for its trace")
+        _print_message(f"no directory {directory}: create it before this process ends")
 
 
 def _print_message(message: str) -> None:

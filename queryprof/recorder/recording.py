@@ -124,9 +124,9 @@ class Recording:
         if error and exc_info[0] is None:
             raise error
         if error:
-            lost = "its trace is" if self.has_ended else "it is"
+            lost = "trace of the recorded block" if self.has_ended else "recorded block"
             # the program's own exception takes precedence
-            complain(f"the recorded block: {lost} lost: {error}")
+            complain(f"the {lost} is lost: {error}")
 
     def at_end(self, action: Callable[[], None]) -> None:
         """Run an action when the `with` block ends, even if the recording was stopped before."""

@@ -355,7 +355,7 @@ class Session:
         try:
             self.stop()
         except Exception as error:  # Python would print a traceback
-            complain(f"the end of the recording: {type(error).__name__}: {error}")
+            complain(f"ending the recording failed: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
         self.exclusive.__enter__()  # a child must not get half of another thread's start or end

@@ -81,9 +81,7 @@ def test_a_missing_directory_is_named_at_the_start(value: str) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     first, started = done.stderr.splitlines()
     folder = Path("nowhere").resolve()
-    assert first == (
-        f"queryprof: no directory {folder}: make it before this process ends, for its trace"
-    )
+    assert first == f"queryprof: no directory {folder}: create it before this process ends"
     assert started == "started"
 
 

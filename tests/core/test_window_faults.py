@@ -107,9 +107,7 @@ def test_an_exception_of_a_block_is_the_programs(
             pass
         moved.rename(tmp_path)
     connection.close()
-    assert (
-        "the recorded block: it is lost: the recording cannot be loaded" in capsys.readouterr().err
-    )
+    assert "the recorded block is lost: the recording cannot be loaded" in capsys.readouterr().err
     assert by_operation(read_profile("x.qprof"))[ONE] == 1
 
 

@@ -88,7 +88,7 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
         command.process.send_signal(signal.SIGINT)  # a person would give up by now
         message = command.result()
         assert (
-            f"process {one.pid} has not answered yet; its recording ends when it continues"
+            f"process {one.pid} has not answered yet; its recording ends when the process continues"
             in message
         )
         assert by_operation(read_profile("x.qprof"))[SELECT] == 7

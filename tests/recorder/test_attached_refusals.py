@@ -115,7 +115,7 @@ def test_a_program_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
 def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "__version__", "0.0.1")
     with running(POLLS, **STANDBY) as program:  # a debugger waits until the main thread runs
-        assert "use that version of this command" in refusal(program.pid)
+        assert "use the same version of this command" in refusal(program.pid)
         assert program("is_on()") == "False"
         assert program.end() == ""
 
@@ -185,8 +185,8 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         assert stranger.stdout is not None
         assert stranger.stdout.readline() == "listens\n"
         assert refusal(program.pid) == (
-            f"process {stranger.pid} of user 65534 listens for the answer of process"
-            f" {program.pid}: try again, or end it"
+            f"process {stranger.pid} of user 65534 already waits for an answer of process"
+            f" {program.pid}: try again, or end process {stranger.pid}"
         )
         os.kill(program.pid, SIGNAL)
         heard, _ = stranger.communicate(timeout=60)
@@ -204,8 +204,8 @@ def test_a_waiting_command_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         other.listen()
         assert refusal(program.pid) == (
-            f"process {os.getpid()} listens for the answer of process {program.pid}: try again, or"
-            " end it"
+            f"process {os.getpid()} already waits for an answer of process {program.pid}: try again,"
+            f" or end process {os.getpid()}"
         )
         assert program.end() == ""
 

@@ -88,7 +88,7 @@ def test_a_handler_that_the_program_takes_away() -> None:
         program("work(1)")
         program(f"signal.signal({SIGNAL}, signal.SIG_DFL)")
         message = command.end()
-        assert "its recording ends with it" in message
+        assert "its recording ends with the process" in message
         program("work(2)")
         assert program("is_on()") == "True"
 
@@ -186,7 +186,7 @@ def test_a_program_without_a_descriptor_prints_nothing(monkeypatch: pytest.Monke
     text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
     with running(text, **STANDBY) as program:
         program("fill()")
-        with pytest.raises(attaching.AttachError, match="no descriptor left"):
+        with pytest.raises(attaching.AttachError, match="no free file descriptor"):
             begun(program.pid)
         program("work(1)")
         program("empty()")
