@@ -60,7 +60,7 @@ class AllowedCommands:
         """
         if command not in self.allowed:
             raise QueryprofError(
-                f"this command is not allowed; allowed are: {'; '.join(self.allowed)}"
+                f"this command is not allowed; allowed commands: {'; '.join(self.allowed)}"
             )
         handle, trace = mkstemp(".qprof", "queryprof-", self._directory)
         os.close(handle)

@@ -151,7 +151,7 @@ class Shipper:
         self._lost += lost
         if lost:
             are = "window" if self._lost == 1 else "windows"
-            why = "more than --keep waits to be sent"
+            why = "the unsent windows exceeded --keep"
             self._note(f"{self.directory}: {self._lost:,} {are} lost: {why}")
 
     def has_living(self) -> bool:
@@ -196,7 +196,7 @@ class Shipper:
                 batch.add(STORED)
             try:
                 if not reaches_telemetry:
-                    raise QueryprofError("the telemetry is away")
+                    raise QueryprofError("the OTLP endpoint is down")
                 is_taken |= self._telemetry(profile, batch)
             except QueryprofError as error:
                 raise UnavailableError(error) from error

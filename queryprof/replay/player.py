@@ -232,7 +232,7 @@ class Player:
         if took_s > most_s + GRACE_S:
             text = " ".join((one.text or one.operation).split())[:80]
             os.write(
-                2, f"a statement runs on after {took_s:.0f} s: {text}\n".encode(errors="replace")
+                2, f"a statement still runs after {took_s:.0f} s: {text}\n".encode(errors="replace")
             )
             os._exit(1)
         if took_s > most_s:

@@ -272,7 +272,7 @@ class OtlpSender:
                     found = answer.read(MAX_ANSWER_BYTES)
                     is_cut = answer.length and len(found) < MAX_ANSWER_BYTES
                     if is_cut or answer.headers.defects:  # by its status, the endpoint accepted it
-                        self._note(f"{url}: has taken it, but its answer breaks off")
+                        self._note(f"{url}: received the data, but its answer is incomplete")
                         return True
                     self._read(path, url, kind, found)
                 return True
@@ -283,7 +283,7 @@ class OtlpSender:
                 if error.code not in RETRY_STATUSES or number == MAX_TRIES:
                     failure = RejectedError if error.code in PERMANENT_STATUSES else OtlpError
                     phrase = str(error.reason)[:MAX_REASON_CHARACTERS]
-                    raise failure(f"{url}: answers {error.code} {phrase}") from error
+                    raise failure(f"{url}: answered {error.code} {phrase}") from error
                 self._wait(_retry_wait_s(error.headers.get("Retry-After"), number))
             except (OSError, HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
@@ -325,8 +325,8 @@ class OtlpSender:
             answer.ParseFromString(content)
         except DecodeError as error:
             if "html" in kind or content.lstrip()[:1] == b"<":
-                raise OtlpError(f"{url}: does not answer as an endpoint of OTLP") from error
-            self._note(f"{url}: has taken it, and does not answer in protobuf")
+                raise OtlpError(f"{url}: is not an OTLP endpoint") from error
+            self._note(f"{url}: received the data, but its answer is not protobuf")
             return
         partial = answer.partial_success
         rejected = getattr(partial, "rejected_data_points", 0) or getattr(
@@ -334,7 +334,7 @@ class OtlpSender:
         )
         if rejected or partial.error_message:
             why = (partial.error_message or "no reason")[:MAX_REASON_CHARACTERS]
-            self._note(f"{url}: has rejected {rejected:,}: {why}")
+            self._note(f"{url}: rejected {rejected:,}: {why}")
 
 
 def _retry_wait_s(retry_after: str | None, number: int) -> float:

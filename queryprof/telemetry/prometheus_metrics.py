@@ -32,7 +32,7 @@ LABELS = ("statement_id", "service", "version")
 
 COUNTERS: tuple[tuple[str, str, Callable[[CallSums], float]], ...] = (
     ("queryprof_calls", "Calls of the database driver.", lambda one: one.calls),
-    ("queryprof_seconds", "Time in these calls.", lambda one: one.ns / 1e9),
+    ("queryprof_seconds", "Time in calls of the database driver.", lambda one: one.ns / 1e9),
     (
         "queryprof_vm_steps",
         "Steps of SQLite's virtual machine, where it counts them.",
@@ -83,7 +83,7 @@ class _Collector:
         yield info
         lag = HistogramMetricFamily(
             "queryprof_loop_lag_seconds",
-            "How late event loops began what was due; the sum is of the buckets' middles.",
+            "How late event loops started due callbacks; the sum takes the middle of each bucket.",
             labels=LABELS[1:],
         )
         for program, lags in sorted(self._counters.lags.items()):

@@ -138,7 +138,7 @@ def test_nothing_else_is_run_read_or_written() -> None:
         tools = await agent.tools()
         assert set(tools) == {"findings", "finding", "plan", "prove", "compare", "locks", "record"}
         assert {name for name, tool in tools.items() if tool.annotations} == set(tools) - {"record"}
-        assert "allowed are: true" in await agent.refused("record", command="touch made")
+        assert "allowed commands: true" in await agent.refused("record", command="touch made")
         assert "not allowed" in await agent.refused("record", command="true; touch made")
         assert "made" not in os.listdir()
         for name in ("../secret.qprof", "link.qprof", "/etc/passwd"):

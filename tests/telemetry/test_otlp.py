@@ -254,7 +254,7 @@ def test_an_endpoint_that_takes_no_metrics_gets_the_spans(receiver: Receiver) ->
     receiver.statuses = [(404, {}), (200, {})]
     one, _, _ = sender(receiver.url)
     export = OtlpExport(one, has_text=False, is_cumulative=False)
-    with pytest.raises(RejectedError, match="answers 404"):
+    with pytest.raises(RejectedError, match="answered 404"):
         export.send(read_profile("x.qprof"))
     assert receiver.spans
     assert not receiver.metrics

@@ -58,7 +58,7 @@ def test_there_are_five_tries(receiver: Receiver, times: int, is_sent: bool) -> 
     if is_sent:
         one.send("/v1/metrics", [1], request_of)
     else:
-        with pytest.raises(OtlpError, match="answers 503"):
+        with pytest.raises(OtlpError, match="answered 503"):
             one.send("/v1/metrics", [1], request_of)
     assert waits == [0.0] * 4
 
@@ -69,7 +69,7 @@ def test_what_is_too_large_goes_in_halves(receiver: Receiver) -> None:
     one.send("/v1/metrics", list(range(8)), request_of)
     assert [len(point.sum.data_points) for point in receiver.metrics] == [2, 2, 4]
     receiver.statuses = [(413, {})]
-    with pytest.raises(OtlpError, match="answers 413"):
+    with pytest.raises(OtlpError, match="answered 413"):
         one.send("/v1/metrics", [1], request_of)
 
 
@@ -90,7 +90,7 @@ def test_what_is_rejected_is_printed(receiver: Receiver) -> None:
     receiver.answer = answer.SerializeToString()
     one, notes, _ = sender(receiver.url)
     one.send("/v1/metrics", [1, 2, 3], request_of)
-    assert notes == [f"{receiver.url}/v1/metrics: has rejected 3: too old"]
+    assert notes == [f"{receiver.url}/v1/metrics: rejected 3: too old"]
 
 
 def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> None:
@@ -176,10 +176,10 @@ def answering(content: bytes | None) -> Iterator[str]:
     [
         (None, "timed out"),
         (b"", "without response"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>", "does not answer as"),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
-        (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 307"),
-        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answers 401"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>", "is not an OTLP endpoint"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answered 302"),
+        (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answered 307"),
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answered 401"),
         (b"\xff\xfe garbage\r\n\r\n", "garbage|BadStatusLine|:"),
     ],
 )
@@ -203,7 +203,7 @@ def test_an_answer_of_success_that_breaks_off_is_success(answer: bytes) -> None:
     with answering(answer) as url:
         one, notes, _ = sender(url)
         one.send("/v1/metrics", [1], request_of)
-    assert notes == [f"{url}/v1/metrics: has taken it, but its answer breaks off"]
+    assert notes == [f"{url}/v1/metrics: received the data, but its answer is incomplete"]
 
 
 class Names(set[str]):
@@ -216,7 +216,7 @@ def test_an_accepted_half_is_not_sent_again(receiver: Receiver) -> None:
     receiver.statuses = [(413, {}), (200, {}), (400, {})]
     one, _, _ = sender(receiver.url)
     delivered = Names()
-    with pytest.raises(OtlpError, match="answers 400"):
+    with pytest.raises(OtlpError, match="answered 400"):
         one.send("/v1/metrics", list(range(8)), request_of, delivered, "metrics-0")
     one.send("/v1/metrics", list(range(8)), request_of, delivered, "metrics-0")
     values = [point.as_int for one in receiver.metrics for point in one.sum.data_points]
@@ -231,7 +231,7 @@ def test_what_is_taken_is_not_sent_again(body: bytes) -> None:
         one, notes, _ = sender(url)
         one.send("/v1/metrics", [1], request_of)
     assert len(notes) == 1
-    assert "does not answer in protobuf" in notes[0]
+    assert "but its answer is not protobuf" in notes[0]
 
 
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"])
