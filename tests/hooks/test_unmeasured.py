@@ -141,8 +141,8 @@ def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:
     result = queryprof("run", "--no-report", "-o", "x.qprof", "parent.py")
     assert (
         result.stderr
-        == "queryprof: this process is not recorded: _sqlite3 was imported without being"
-        " noticed\n"
+        == "queryprof: this process is not recorded: queryprof did not notice the import of"
+        " _sqlite3\n"
     )
 
 
