@@ -95,11 +95,10 @@ def __getattr__(name: str) -> object:
 
     pytest imports this package for its plugin in every run, with or without a recording.
     """
-    from importlib import import_module
-
     for module, names in _HOMES.items():
         if name in names:
-            value: object = getattr(import_module(module), name)
+            # not importlib.import_module(), whose import takes as long as three of our modules
+            value: object = getattr(__import__(module, fromlist=(name,)), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -259,7 +259,7 @@ def test_install_is_light(tmp_path: Path) -> None:
         "queryprof.install('x.qprof')\n"
         "heavy = {'click', 'rich', 'apsw', 'dataclasses', 'typing', 'inspect', 'asyncio',"
         " 'sqlite3', '_sqlite3', 'json', 're', 'contextlib', 'collections', 'functools',"
-        " 'struct', 'operator'}\n"
+        " 'struct', 'operator', 'importlib', 'warnings'}\n"
         "loaded = (heavy & set(sys.modules)) - before\n"
         "assert not loaded, loaded\n"
     )
